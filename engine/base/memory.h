@@ -11,8 +11,8 @@
 
 typedef struct mr_memory_use {
   int64_t live_bytes;
-  int64_t peak_bytes;  /* highest live_bytes since the start or mr_memory_reset_peak */
-  int64_t requests;    /* allocations so far, failed ones included */
+  int64_t peak_bytes; /* highest live_bytes since the start or mr_memory_reset_peak */
+  int64_t requests;   /* allocations so far, failed ones included */
 } mr_memory_use;
 
 /* Sets *block to `bytes` zeroed bytes aligned to 64; 0 bytes give a valid, unique block.

@@ -28,7 +28,8 @@ mr_status mr_fail_within(mr_status status, const char *format, ...) {
   memcpy(inner, message, sizeof inner);
   size_t used = strlen(prefix);
   memcpy(message, prefix, used);
-  (void)snprintf(message + used, MESSAGE_BYTES - used, ": %s", inner);
+  int room = (int)(MESSAGE_BYTES - used) - 3;
+  (void)snprintf(message + used, MESSAGE_BYTES - used, ": %.*s", room, inner);
   return status;
 }
 
@@ -40,13 +41,19 @@ int mr_status_exit_code(mr_status status) {
       return 0;
     case MR_ERROR_IO:
     case MR_ERROR_MEMORY:
-    case MR_ERROR_ARGUMENT: return 1;
-    case MR_ERROR_CONTENT: return 2;
-    case MR_ERROR_DAMAGED: return 3;
-    case MR_ERROR_ENVIRONMENT: return 4;
-    case MR_ERROR_WINDOW: return 5;
+    case MR_ERROR_ARGUMENT:
+      return 1;
+    case MR_ERROR_CONTENT:
+      return 2;
+    case MR_ERROR_DAMAGED:
+      return 3;
+    case MR_ERROR_ENVIRONMENT:
+      return 4;
+    case MR_ERROR_WINDOW:
+      return 5;
     case MR_ERROR_RANKS:
-    case MR_ERROR_PEER: return 6;
+    case MR_ERROR_PEER:
+      return 6;
   }
   return 1;
 }

@@ -33,24 +33,24 @@ const char *mr_status_message(void);
 int mr_status_exit_code(mr_status status);
 
 /* Returns from the caller on failure. */
-#define MR_TRY(expression)                          \
-  do {                                              \
-    mr_status mr_try_ = (expression);               \
-    if (mr_try_ != MR_OK) return mr_try_;           \
+#define MR_TRY(expression)                \
+  do {                                    \
+    mr_status mr_try_ = (expression);     \
+    if (mr_try_ != MR_OK) return mr_try_; \
   } while (0)
 
 /* Sets the caller's `status` and goes to its label `cleanup` on failure. */
-#define MR_GOTO(expression)                         \
-  do {                                              \
-    status = (expression);                          \
-    if (status != MR_OK) goto cleanup;              \
+#define MR_GOTO(expression)            \
+  do {                                 \
+    status = (expression);             \
+    if (status != MR_OK) goto cleanup; \
   } while (0)
 
 /* Evaluates `expression` in any case and keeps the first error in `status`. */
-#define MR_KEEP(status, expression)                 \
-  do {                                              \
-    mr_status mr_keep_ = (expression);              \
-    if ((status) == MR_OK) (status) = mr_keep_;     \
+#define MR_KEEP(status, expression)             \
+  do {                                          \
+    mr_status mr_keep_ = (expression);          \
+    if ((status) == MR_OK) (status) = mr_keep_; \
   } while (0)
 
 #endif

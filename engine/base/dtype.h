@@ -1,6 +1,6 @@
 /* Element types: f32 to train, f64 to prove, i32 and i64 for ids and counts. */
-#ifndef MR_TENSOR_DTYPE_H
-#define MR_TENSOR_DTYPE_H
+#ifndef MR_BASE_DTYPE_H
+#define MR_BASE_DTYPE_H
 
 #include <stdint.h>
 

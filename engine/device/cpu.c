@@ -1,0 +1,82 @@
+/* The CPU device: host memory from the accounted allocator, kernels chosen for this processor. */
+#define _GNU_SOURCE
+#include "kernels/cpu/cpu.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "device/device.h"
+
+static mr_status allocate(mr_device *device, int64_t bytes, int zero, void **memory) {
+  (void)device;
+  return zero ? mr_memory_allocate(bytes, memory) : mr_memory_allocate_raw(bytes, memory);
+}
+
+static void release(mr_device *device, void *memory) {
+  (void)device;
+  mr_memory_release(memory);
+}
+
+static mr_status copy(mr_device *device, void *to, const void *from, int64_t bytes) {
+  (void)device;
+  if (bytes > 0) memcpy(to, from, (size_t)bytes);
+  return MR_OK;
+}
+
+static mr_memory_use memory_used(mr_device *device) {
+  (void)device;
+  return mr_memory_used();
+}
+
+static int positive_variable(const char *name) {
+  const char *text = getenv(name);
+  if (!text) return 0;
+  long value = strtol(text, NULL, 10);
+  return value > 0 && value < 4096 ? (int)value : 0;
+}
+
+/* OMP_NUM_THREADS wins; else the cores this process may use. Unbound ranks of one host see all
+ * cores, so they share them. */
+static int default_threads(void) {
+  int threads = positive_variable("OMP_NUM_THREADS");
+  if (threads > 0) return threads;
+  long online = sysconf(_SC_NPROCESSORS_ONLN);
+  int cores = online > 0 ? (int)online : 1;
+  int bound = 0;
+#ifdef __linux__
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    bound = CPU_COUNT(&set) < cores;
+    cores = CPU_COUNT(&set);
+  }
+#endif
+  int ranks = positive_variable("OMPI_COMM_WORLD_LOCAL_SIZE");
+  if (!bound && ranks > 1) cores /= ranks;
+  return cores > 0 ? cores : 1;
+}
+
+mr_status mr_device_open_cpu(int threads, mr_device **device) {
+  void *block = NULL;
+  *device = NULL;
+  MR_TRY(mr_memory_allocate(sizeof(mr_device), &block));
+  mr_cpu_prepare();
+  mr_device *cpu = block;
+  *cpu = (mr_device){
+      .name = "cpu",
+      .instruction_set = mr_cpu_instruction_set(),
+      .blas = mr_cpu_blas(),
+      .host_memory = 1,
+      .launch = {.threads = threads > 0 ? threads : default_threads(), .stream = NULL},
+      .kernels = {[MR_F32] = mr_cpu_kernels_f32(), [MR_F64] = mr_cpu_kernels_f64()},
+      .allocate = allocate,
+      .release = release,
+      .write_sync = copy,
+      .read_sync = copy,
+      .copy = copy,
+      .memory_used = memory_used,
+  };
+  *device = cpu;
+  return MR_OK;
+}

@@ -1,0 +1,56 @@
+/* A device: its memory, its kernels, and how wide they run. Everything that differs between
+ * kinds of processors stands in this record; the floors above call through it.
+ *
+ * Invariant: memory of a device is read and written by that device's kernels and by its copy
+ * functions only. On the CPU memory is also host memory (`host_memory` is 1). */
+#ifndef MR_DEVICE_DEVICE_H
+#define MR_DEVICE_DEVICE_H
+
+#include <stdint.h>
+
+#include "base/dtype.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "kernels/kernels.h"
+
+typedef struct mr_device mr_device;
+
+struct mr_device {
+  const char *name;            /* "cpu" */
+  const char *instruction_set; /* "v3", "v4", ...: for run.json */
+  const char *blas;            /* the BLAS library's name of its core */
+  int host_memory;
+  mr_launch launch;                          /* handed to every kernel */
+  const mr_kernels *kernels[MR_DTYPE_COUNT]; /* NULL for dtypes without arithmetic */
+
+  /* `bytes` of memory, zeroed when `zero`; MR_ERROR_MEMORY. Release with `release`. */
+  mr_status (*allocate)(mr_device *device, int64_t bytes, int zero, void **memory);
+  void (*release)(mr_device *device, void *memory);
+  /* Copies between device memory and host memory, complete at return. */
+  mr_status (*write_sync)(mr_device *device, void *to, const void *from_host, int64_t bytes);
+  mr_status (*read_sync)(mr_device *device, void *to_host, const void *from, int64_t bytes);
+  /* Copies within the device's memory; ranges do not overlap. */
+  mr_status (*copy)(mr_device *device, void *to, const void *from, int64_t bytes);
+  mr_memory_use (*memory_used)(mr_device *device);
+};
+
+/* Opens the CPU device with `threads` threads (0: one per core that this process may use, shared
+ * fairly with the other ranks of the host when processes are not bound). Release with
+ * mr_device_release. Errors: MR_ERROR_MEMORY. */
+mr_status mr_device_open_cpu(int threads, mr_device **device);
+
+void mr_device_release(mr_device *device);
+
+/* Turns a kernel's return value into a status; `operation` names it in the message. */
+mr_status mr_device_check(const mr_device *device, const char *operation, int kernel_result);
+
+/* Runs row `row` of the kernel table for `dtype` with the device's launch as first argument;
+ * a missing row is MR_ERROR_ARGUMENT. */
+#define MR_KERNEL(device, dtype, row, ...)                                                         \
+  (((device)->kernels[dtype] && (device)->kernels[dtype]->row)                                     \
+       ? mr_device_check((device), #row,                                                           \
+                         (device)->kernels[dtype]->row(&(device)->launch, __VA_ARGS__))            \
+       : mr_fail(MR_ERROR_ARGUMENT, "%s of %s is not supported on %s", #row, mr_dtype_name(dtype), \
+                 (device)->name))
+
+#endif

@@ -1,0 +1,220 @@
+/* Backward: list the calls that the root depends on, check them all, then run them from the last
+ * recorded to the first. Nothing is changed before every check has passed. */
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "grad/node.h"
+
+typedef struct node_list {
+  mr_node **item;
+  int64_t count, capacity;
+} node_list;
+
+enum { MAX_WATCHES = 8 };
+
+typedef struct backward_run {
+  mr_tape *tape;
+  node_list nodes;
+  mr_watch *watch[MAX_WATCHES]; /* the distinct ones met */
+  int watches;
+} backward_run;
+
+static mr_node *node_of(const mr_tensor *tensor) { return (mr_node *)(void *)tensor->origin; }
+
+static mr_status push(node_list *list, mr_node *node) {
+  if (list->count == list->capacity) {
+    int64_t capacity = list->capacity ? 2 * list->capacity : 256;
+    void *block = NULL;
+    MR_TRY(mr_memory_allocate_array(capacity, sizeof(mr_node *), &block));
+    if (list->count) memcpy(block, list->item, (size_t)list->count * sizeof(mr_node *));
+    mr_memory_release(list->item);
+    list->item = block;
+    list->capacity = capacity;
+  }
+  list->item[list->count++] = node;
+  return MR_OK;
+}
+
+static mr_status list_input(void *context, mr_node *node, mr_tensor *input, int argument) {
+  backward_run *run = context;
+  (void)node;
+  (void)argument;
+  if (!input->origin) return MR_OK;
+  mr_node *from = node_of(input);
+  if (from->visited == run->tape->backwards) return MR_OK;
+  from->visited = run->tape->backwards;
+  return push(&run->nodes, from);
+}
+
+static int later_first(const void *a, const void *b) {
+  int64_t x = (*(mr_node *const *)a)->number, y = (*(mr_node *const *)b)->number;
+  return (x < y) - (x > y);
+}
+
+static mr_status list_nodes(backward_run *run, mr_tensor *root) {
+  mr_node *last = node_of(root);
+  last->visited = ++run->tape->backwards;
+  MR_TRY(push(&run->nodes, last));
+  for (int64_t i = 0; i < run->nodes.count; i++)
+    MR_TRY(mr_node_each_input(run->nodes.item[i], list_input, run));
+  qsort(run->nodes.item, (size_t)run->nodes.count, sizeof(mr_node *), later_first);
+  return MR_OK;
+}
+
+static mr_status note_watch(backward_run *run, mr_watch *watch) {
+  for (int i = 0; i < run->watches; i++)
+    if (run->watch[i] == watch) return MR_OK;
+  if (run->watches == MAX_WATCHES)
+    return mr_fail(MR_ERROR_ARGUMENT, "a backward reaches more than %d replicas", MAX_WATCHES);
+  run->watch[run->watches++] = watch;
+  return MR_OK;
+}
+
+static mr_status check_node(mr_node *node) {
+  const mr_call *call = &node->call;
+  if (node->consumed)
+    return mr_fail(MR_ERROR_ARGUMENT,
+                   "backward: the graph of this result was consumed by an earlier backward");
+  for (int i = 0; i < call->op->arguments; i++) {
+    const mr_tensor *input = call->tensor[i];
+    if (!input) continue;
+    MR_TRY(mr_tensor_readable(input, call->op->argument[i].name));
+    if (input->storage->version != node->version[i])
+      return mr_fail(MR_ERROR_ARGUMENT,
+                     "backward: %s of %s was changed in place after the forward that used it",
+                     call->op->argument[i].name, call->op->name);
+  }
+  return MR_OK;
+}
+
+static mr_status check_leaf(void *context, mr_node *node, mr_tensor *input, int argument) {
+  backward_run *run = context;
+  if (input->origin) return MR_OK;
+  input->uses = 0;
+  mr_watch *watch = input->watch;
+  if (!watch || argument < 0) return MR_OK;
+  MR_TRY(note_watch(run, watch));
+  return watch->begin ? watch->begin(watch->owner, node->stamp[argument]) : MR_OK;
+}
+
+static mr_status count_use(void *context, mr_node *node, mr_tensor *input, int argument) {
+  (void)context;
+  (void)node;
+  (void)argument;
+  if (!input->origin) input->uses++;
+  return MR_OK;
+}
+
+static mr_status check_all(backward_run *run) {
+  for (int64_t i = 0; i < run->nodes.count; i++) MR_TRY(check_node(run->nodes.item[i]));
+  for (int64_t i = 0; i < run->nodes.count; i++)
+    MR_TRY(mr_node_each_input(run->nodes.item[i], check_leaf, run));
+  for (int64_t i = 0; i < run->nodes.count; i++)
+    MR_TRY(mr_node_each_input(run->nodes.item[i], count_use, run));
+  return MR_OK;
+}
+
+static mr_status gradient_pointer(mr_tensor *input, void **pointer) {
+  mr_tensor *gradient = NULL;
+  *pointer = NULL;
+  if (!input->requires_gradient) return MR_OK;
+  MR_TRY(mr_tape_gradient(input, &gradient));
+  *pointer = mr_tensor_data(gradient);
+  return MR_OK;
+}
+
+static mr_status prepare_gradients(mr_call *call) {
+  for (int i = 0; i < call->op->arguments; i++)
+    if (call->tensor[i] && call->op->argument[i].kind == MR_ARGUMENT_REAL)
+      MR_TRY(gradient_pointer(call->tensor[i], &call->gradient[i]));
+  if (call->more_count == 0) return MR_OK;
+  void *block = NULL;
+  MR_TRY(mr_memory_allocate_array(call->more_count, sizeof(void *), &block));
+  call->more_gradient = block;
+  for (int64_t i = 0; i < call->more_count; i++)
+    MR_TRY(gradient_pointer(call->more[i], &call->more_gradient[i]));
+  return MR_OK;
+}
+
+static mr_status leaf_used(void *context, mr_node *node, mr_tensor *input, int argument) {
+  (void)context;
+  (void)node;
+  (void)argument;
+  if (input->origin || --input->uses > 0) return MR_OK;
+  mr_watch *watch = input->watch;
+  return watch && watch->arrived ? watch->arrived(watch->owner, input) : MR_OK;
+}
+
+static void end_output(mr_tensor *output, int is_root) {
+  if (output->keep) return;
+  mr_tensor_release(output->gradient);
+  output->gradient = NULL;
+  if (!is_root) mr_tensor_end(output);
+}
+
+static mr_status run_node(backward_run *run, mr_node *node, int is_root) {
+  mr_call *call = &node->call;
+  mr_tensor *output = call->output;
+  mr_status status = MR_OK;
+  if (output->gradient) {
+    call->output_gradient = mr_tensor_data(output->gradient);
+    MR_GOTO(prepare_gradients(call));
+    MR_GOTO(call->op->backward(call));
+  }
+  MR_GOTO(mr_node_each_input(node, leaf_used, run));
+  for (int i = 0; i < run->watches; i++)
+    if (run->watch[i]->progress) MR_GOTO(run->watch[i]->progress(run->watch[i]->owner));
+cleanup:
+  mr_memory_release(call->more_gradient);
+  call->more_gradient = NULL;
+  end_output(output, is_root);
+  return status;
+}
+
+/* Consuming a node may release the last handle on the output of one further down the list, and
+ * with it that node: every node is held by its output until its turn, so outputs are retained. */
+static void hold_outputs(node_list *nodes) {
+  for (int64_t i = 0; i < nodes->count; i++) mr_tensor_retain(nodes->item[i]->call.output);
+}
+
+static mr_status run_all(backward_run *run) {
+  mr_status status = MR_OK;
+  hold_outputs(&run->nodes);
+  for (int64_t i = 0; i < run->nodes.count; i++) {
+    mr_node *node = run->nodes.item[i];
+    if (status == MR_OK) status = run_node(run, node, i == 0);
+    mr_tensor *output = node->call.output;
+    mr_node_consume(node);
+    mr_tensor_release(output);
+  }
+  for (int i = 0; i < run->watches; i++)
+    if (status == MR_OK && run->watch[i]->finish)
+      status = run->watch[i]->finish(run->watch[i]->owner);
+  return status;
+}
+
+mr_status mr_tape_backward(mr_tape *tape, mr_tensor *root) {
+  char text[128];
+  backward_run run = {.tape = tape};
+  mr_tensor *gradient = NULL;
+  mr_status status = MR_OK;
+  if (root->count != 1 || !mr_dtype_is_real(root->dtype))
+    return mr_fail(MR_ERROR_ARGUMENT, "backward starts from one real number, got %s %s",
+                   mr_dtype_name(root->dtype), mr_shape_text(&root->shape, text));
+  if (!root->requires_gradient || !root->origin)
+    return mr_fail(MR_ERROR_ARGUMENT,
+                   "backward: this result depends on no parameter that requires a gradient");
+  MR_GOTO(list_nodes(&run, root));
+  MR_GOTO(check_all(&run));
+  MR_GOTO(mr_tape_gradient(root, &gradient));
+  MR_GOTO(MR_KERNEL(mr_tensor_device(root), root->dtype, fill, (int64_t)1, 1.0,
+                    mr_tensor_data(gradient)));
+  mr_tensor_retain(root);
+  status = run_all(&run);
+  mr_tensor_release(root);
+cleanup:
+  mr_memory_release(run.nodes.item);
+  return status;
+}

@@ -1,0 +1,177 @@
+#include "tensor/tensor.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+static mr_status allocate_storage(mr_device *device, int64_t bytes, int zero,
+                                  mr_storage **storage) {
+  void *block = NULL, *memory = NULL;
+  MR_TRY(mr_memory_allocate(sizeof(mr_storage), &block));
+  mr_status status = device->allocate(device, bytes, zero, &memory);
+  if (status != MR_OK) {
+    mr_memory_release(block);
+    return status;
+  }
+  *storage = block;
+  **storage = (mr_storage){.references = 1, .device = device, .bytes = bytes, .memory = memory};
+  return MR_OK;
+}
+
+mr_status mr_storage_adopt(mr_device *device, void *memory, int64_t bytes,
+                           void (*release)(void *owner, void *memory), void *owner,
+                           mr_storage **storage) {
+  void *block = NULL;
+  *storage = NULL;
+  MR_TRY(mr_memory_allocate(sizeof(mr_storage), &block));
+  *storage = block;
+  **storage = (mr_storage){.references = 1,
+                           .device = device,
+                           .bytes = bytes,
+                           .memory = memory,
+                           .release = release,
+                           .owner = owner};
+  return MR_OK;
+}
+
+void mr_storage_release(mr_storage *storage) {
+  if (!storage || --storage->references > 0) return;
+  if (storage->release)
+    storage->release(storage->owner, storage->memory);
+  else
+    storage->device->release(storage->device, storage->memory);
+  mr_memory_release(storage);
+}
+
+mr_status mr_tensor_new_over(mr_storage *storage, int64_t offset, mr_dtype dtype,
+                             const mr_shape *shape, mr_tensor **tensor) {
+  int64_t count = 0;
+  void *block = NULL;
+  *tensor = NULL;
+  MR_TRY(mr_shape_count(shape, &count));
+  if (offset < 0 || offset > storage->bytes ||
+      count > (storage->bytes - offset) / mr_dtype_size(dtype))
+    return mr_fail(MR_ERROR_ARGUMENT, "a view of %lld %s from byte %lld leaves its %lld bytes",
+                   (long long)count, mr_dtype_name(dtype), (long long)offset,
+                   (long long)storage->bytes);
+  MR_TRY(mr_memory_allocate(sizeof(mr_tensor), &block));
+  storage->references++;
+  *tensor = block;
+  **tensor = (mr_tensor){.references = 1,
+                         .dtype = dtype,
+                         .shape = *shape,
+                         .count = count,
+                         .storage = storage,
+                         .offset = offset};
+  return MR_OK;
+}
+
+static mr_status new_tensor(mr_device *device, mr_dtype dtype, const mr_shape *shape, int zero,
+                            mr_tensor **tensor) {
+  int64_t count = 0, bytes = 0;
+  mr_storage *storage = NULL;
+  *tensor = NULL;
+  MR_TRY(mr_shape_count(shape, &count));
+  if (__builtin_mul_overflow(count, mr_dtype_size(dtype), &bytes))
+    return mr_fail(MR_ERROR_MEMORY, "no memory: %lld elements of %s overflow 64 bits",
+                   (long long)count, mr_dtype_name(dtype));
+  MR_TRY(allocate_storage(device, bytes, zero, &storage));
+  mr_status status = mr_tensor_new_over(storage, 0, dtype, shape, tensor);
+  mr_storage_release(storage);
+  return status;
+}
+
+mr_status mr_tensor_new(mr_device *device, mr_dtype dtype, const mr_shape *shape,
+                        mr_tensor **tensor) {
+  return new_tensor(device, dtype, shape, 1, tensor);
+}
+
+mr_status mr_tensor_new_raw(mr_device *device, mr_dtype dtype, const mr_shape *shape,
+                            mr_tensor **tensor) {
+  return new_tensor(device, dtype, shape, 0, tensor);
+}
+
+mr_status mr_tensor_view(mr_tensor *base, int64_t first, const mr_shape *shape, mr_tensor **view) {
+  *view = NULL;
+  MR_TRY(mr_tensor_readable(base, "the base of a view"));
+  int64_t size = mr_dtype_size(base->dtype);
+  if (first < 0 || first > base->count)
+    return mr_fail(MR_ERROR_ARGUMENT, "a view from element %lld of a tensor with %lld",
+                   (long long)first, (long long)base->count);
+  return mr_tensor_new_over(base->storage, base->offset + first * size, base->dtype, shape, view);
+}
+
+mr_tensor *mr_tensor_retain(mr_tensor *tensor) {
+  tensor->references++;
+  return tensor;
+}
+
+void mr_tensor_release(mr_tensor *tensor) {
+  if (!tensor || --tensor->references > 0) return;
+  mr_tensor_release(tensor->gradient);
+  mr_storage_release(tensor->storage);
+  mr_origin *origin = tensor->origin;
+  mr_memory_release(tensor);
+  if (origin) origin->release(origin);
+}
+
+void mr_tensor_end(mr_tensor *tensor) {
+  if (!tensor->storage) return;
+  mr_storage_release(tensor->storage);
+  tensor->storage = NULL;
+  tensor->ended = 1;
+}
+
+void *mr_tensor_data(const mr_tensor *tensor) {
+  return (char *)tensor->storage->memory + tensor->offset;
+}
+
+int64_t mr_tensor_bytes(const mr_tensor *tensor) {
+  return tensor->count * mr_dtype_size(tensor->dtype);
+}
+
+void mr_tensor_changed(mr_tensor *tensor) { tensor->storage->version++; }
+
+mr_device *mr_tensor_device(const mr_tensor *tensor) { return tensor->storage->device; }
+
+mr_status mr_tensor_readable(const mr_tensor *tensor, const char *what) {
+  if (tensor->storage) return MR_OK;
+  return mr_fail(MR_ERROR_ARGUMENT,
+                 "%s was an intermediate result that backward has consumed; call keep() on it "
+                 "before the backward to read it afterwards",
+                 what);
+}
+
+mr_status mr_tensor_copy_from(mr_tensor *to, const mr_tensor *from) {
+  MR_TRY(mr_tensor_readable(to, "the target of a copy"));
+  MR_TRY(mr_tensor_readable(from, "the source of a copy"));
+  if (to->dtype != from->dtype || to->count != from->count)
+    return mr_fail(MR_ERROR_ARGUMENT, "cannot copy %lld elements of %s into %lld of %s",
+                   (long long)from->count, mr_dtype_name(from->dtype), (long long)to->count,
+                   mr_dtype_name(to->dtype));
+  mr_device *device = mr_tensor_device(to);
+  if (mr_tensor_data(to) == mr_tensor_data(from)) return MR_OK;
+  mr_tensor_changed(to);
+  return device->copy(device, mr_tensor_data(to), mr_tensor_data(from), mr_tensor_bytes(to));
+}
+
+mr_status mr_tensor_read_sync(const mr_tensor *tensor, void *host) {
+  MR_TRY(mr_tensor_readable(tensor, "this tensor"));
+  mr_device *device = mr_tensor_device(tensor);
+  return device->read_sync(device, host, mr_tensor_data(tensor), mr_tensor_bytes(tensor));
+}
+
+mr_status mr_tensor_write_sync(mr_tensor *tensor, const void *host) {
+  MR_TRY(mr_tensor_readable(tensor, "this tensor"));
+  mr_device *device = mr_tensor_device(tensor);
+  mr_tensor_changed(tensor);
+  return device->write_sync(device, mr_tensor_data(tensor), host, mr_tensor_bytes(tensor));
+}
+
+mr_status mr_tensor_total_sync(const mr_tensor *tensor, double *total) {
+  *total = 0;
+  MR_TRY(mr_tensor_readable(tensor, "this tensor"));
+  return MR_KERNEL(mr_tensor_device(tensor), tensor->dtype, sum_f64, tensor->count,
+                   mr_tensor_data(tensor), total);
+}
