@@ -1,0 +1,92 @@
+#define _GNU_SOURCE 1
+#include "base/hash.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <unistd.h>
+
+#include "base/call.h"
+#include "base/memory.h"
+
+enum { DIGEST_BYTES = 32, PIECE = 64 * 1024 };
+
+struct mr_hash {
+  EVP_MD_CTX *context;
+};
+
+static mr_status refused(void) {
+  return mr_fail(MR_ERROR_ENVIRONMENT, "the cryptographic library refuses SHA-256");
+}
+
+mr_status mr_hash_new(mr_hash **hash) {
+  void *block = NULL;
+  *hash = NULL;
+  MR_TRY(mr_memory_allocate(sizeof(mr_hash), &block));
+  mr_hash *made = block;
+  made->context = EVP_MD_CTX_new();
+  if (!made->context || EVP_DigestInit_ex(made->context, EVP_sha256(), NULL) != 1) {
+    mr_hash_release(made);
+    return refused();
+  }
+  *hash = made;
+  return MR_OK;
+}
+
+mr_status mr_hash_add(mr_hash *hash, const void *data, int64_t bytes) {
+  return EVP_DigestUpdate(hash->context, data, (size_t)bytes) == 1 ? MR_OK : refused();
+}
+
+mr_status mr_hash_finish(mr_hash *hash, mr_hash_text *text) {
+  static const char digits[] = "0123456789abcdef";
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  if (EVP_DigestFinal_ex(hash->context, digest, NULL) != 1) return refused();
+  for (int i = 0; i < DIGEST_BYTES; i++) {
+    text->digits[2 * i] = digits[digest[i] >> 4];
+    text->digits[2 * i + 1] = digits[digest[i] & 15];
+  }
+  text->digits[2 * DIGEST_BYTES] = '\0';
+  return MR_OK;
+}
+
+void mr_hash_release(mr_hash *hash) {
+  if (!hash) return;
+  EVP_MD_CTX_free(hash->context);
+  mr_memory_release(hash);
+}
+
+mr_status mr_hash_bytes(const void *data, int64_t bytes, mr_hash_text *text) {
+  mr_hash *hash = NULL;
+  MR_TRY(mr_hash_new(&hash));
+  mr_status status = mr_hash_add(hash, data, bytes);
+  if (status == MR_OK) status = mr_hash_finish(hash, text);
+  mr_hash_release(hash);
+  return status;
+}
+
+static mr_status add_descriptor(mr_hash *hash, int descriptor, const char *path, void *piece) {
+  for (;;) {
+    ssize_t got = MR_CALL(read(descriptor, piece, PIECE));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return mr_call_error("read", path);
+    if (got == 0) return MR_OK;
+    MR_TRY(mr_hash_add(hash, piece, got));
+  }
+}
+
+mr_status mr_hash_file(const char *path, mr_hash_text *text) {
+  mr_status status = MR_OK;
+  mr_hash *hash = NULL;
+  void *piece = NULL;
+  int descriptor = MR_CALL(open(path, O_RDONLY | O_CLOEXEC));
+  if (descriptor < 0) return mr_call_error("open", path);
+  MR_GOTO(mr_memory_allocate_raw(PIECE, &piece));
+  MR_GOTO(mr_hash_new(&hash));
+  MR_GOTO(add_descriptor(hash, descriptor, path, piece));
+  MR_GOTO(mr_hash_finish(hash, text));
+cleanup:
+  mr_hash_release(hash);
+  mr_memory_release(piece);
+  (void)close(descriptor);
+  return status;
+}
