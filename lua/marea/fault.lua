@@ -1,9 +1,9 @@
 -- Faults: the error values that marea raises. A fault is a table {message =, code =} whose
--- metatable is registered as "marea.fault", on both sides of the language border: the C binding looks up (or
--- makes) the same registry entry, so whoever comes first, there is one metatable.
+-- metatable is registered as "marea.fault", on both sides of the language border: the C binding
+-- looks up (or makes) the same registry entry, so whoever comes first, there is one metatable.
 --
--- A message begins with the line that can be changed by whoever reads it: the innermost stack level
--- whose source is a Lua file outside this library ("recipes/minimum.lua:12: ...").
+-- A message begins with the line that its reader can change: the innermost stack level whose
+-- source is a Lua file outside this library ("recipes/minimum.lua:12: ...").
 
 local fault = {}
 

@@ -1,0 +1,199 @@
+-- The config of a recipe: keys that every recipe knows, with their defaults and ranges, then the
+-- recipe's own keys, then `key=value` words from the command line. What comes out is read-only, and
+-- asking it for a key that nobody declared is an error: a typo never reads as nil.
+
+local fault = require "marea.fault"
+local nearest = require "marea.nearest"
+
+local config = {}
+
+-- kind, default, range. `optional` keys may be absent, and `key=none` takes them away again.
+local known = {
+  seed = { kind = "integer", default = 20, at_least = 0 },
+  ranks = { kind = "integer", at_least = 1 }, -- default: the size of the world
+  updates = { kind = "integer", default = 100, at_least = 1 },
+  stop = { kind = "integer", optional = true, at_least = 1 },
+  accumulation = { kind = "integer", default = 1, at_least = 1 },
+  batch_size_per_rank = { kind = "integer", default = 4, at_least = 1 },
+  lr = { kind = "number", default = 0.1, above = 0 },
+  objective = { kind = "string", default = "global_token" },
+  reduction = { kind = "string", default = "mean", choice = { "mean", "sum" } },
+  dtype = { kind = "string", default = "f32", choice = { "f32", "f64" } },
+  device = { kind = "string", default = "cpu" },
+  dropout = { kind = "number", default = 0, at_least = 0, below = 1 },
+  layout = { kind = "string", default = "packed", choice = { "packed", "padded" } },
+  clip_norm = { kind = "number", optional = true, above = 0 },
+  save_every = { kind = "integer", optional = true, at_least = 1 },
+  evaluate_every = { kind = "integer", optional = true, at_least = 1 },
+  keep = { kind = "integer", default = 3, at_least = 1 },
+}
+
+local function sorted_keys(map)
+  local keys = {}
+  for key in pairs(map) do keys[#keys + 1] = key end
+  table.sort(keys)
+  return keys
+end
+
+local function quoted(value)
+  return type(value) == "string" and ("%q"):format(value) or tostring(value)
+end
+
+-- "an integer of at least 1", "a number above 0", "\"f32\" or \"f64\""
+local function wanted(rule)
+  if rule.choice then
+    return '"' .. table.concat(rule.choice, '" or "') .. '"'
+  end
+  local parts = {}
+  if rule.at_least then parts[#parts + 1] = "of at least " .. rule.at_least end
+  if rule.above then parts[#parts + 1] = "above " .. rule.above end
+  if rule.below then parts[#parts + 1] = "below " .. rule.below end
+  local article = rule.kind == "integer" and "an " or "a "
+  local range = table.concat(parts, " and ")
+  return article .. rule.kind .. (range ~= "" and " " .. range or "")
+end
+
+local function fits(rule, value)
+  if rule.kind == "string" then
+    if type(value) ~= "string" or value == "" then return false end
+    if not rule.choice then return true end
+    for _, choice in ipairs(rule.choice) do
+      if choice == value then return true end
+    end
+    return false
+  elseif rule.kind == "boolean" then
+    return type(value) == "boolean"
+  end
+  if type(value) ~= "number" or value ~= value then return false end
+  if value == math.huge or value == -math.huge then return false end
+  if rule.kind == "integer" and not math.tointeger(value) then return false end
+  return not (rule.at_least and value < rule.at_least or rule.above and value <= rule.above or
+              rule.below and value >= rule.below)
+end
+
+-- The value as stored: integers as integers, so that 4 and 4.0 hash alike.
+local function checked(key, rule, value, place)
+  if not fits(rule, value) then
+    fault.raise_at(2, place, "config.%s must be %s, got %s", key, wanted(rule), quoted(value))
+  end
+  return rule.kind == "integer" and math.tointeger(value) or value
+end
+
+local function own_rule(key, value, place)
+  local kind = type(value)
+  if kind ~= "number" and kind ~= "string" and kind ~= "boolean" then
+    fault.raise_at(2, place, "config.%s must be a number, a string or a boolean, got a %s", key,
+                   kind)
+  end
+  return { kind = kind }
+end
+
+-- A word of the command line as a value of the rule's kind; a word that does not read as one stays
+-- a string, which the check then refuses with the text that was given.
+local function parse(rule, word)
+  if rule.optional and word == "none" then return nil end
+  if rule.kind == "integer" or rule.kind == "number" then return tonumber(word) or word end
+  if rule.kind == "boolean" then
+    if word == "true" then return true elseif word == "false" then return false end
+  end
+  return word
+end
+
+local function split_word(word)
+  local key, value = tostring(word):match("^([%w_]+)=(.*)$")
+  if not key then
+    fault.raise_at(2, "", "expected key=value on the command line, got %s", quoted(word))
+  end
+  return key, value
+end
+
+-- Overrides come as a list of "key=value" words, or as a map of key to value.
+local function each_override(overrides)
+  local list = {}
+  for _, word in ipairs(overrides or {}) do
+    local key, value = split_word(word)
+    list[#list + 1] = { key = key, value = value }
+  end
+  if #list > 0 then return list end
+  for _, key in ipairs(sorted_keys(overrides or {})) do
+    list[#list + 1] = { key = key, value = overrides[key] }
+  end
+  return list
+end
+
+local function unknown_key(key, rules)
+  local keys = sorted_keys(rules)
+  local near = nearest.find(key, keys)
+  return ("config has no key %q; %s"):format(
+    key, near and ("did you mean %q?"):format(near) or "it has " .. table.concat(keys, ", "))
+end
+
+--- Resolves a config. Errors, all of code 2, name key, expected and found: wrong types, values out
+--- of range, and overrides of keys that neither marea nor the recipe knows (with the nearest name).
+---@param options table given: the recipe's own table; overrides: a list of "key=value" words or a
+---  map of key to value; world_size: default of `ranks`; place: function(key) -> "file:line" or ""
+---@return table values key to value; optional keys that are not set are absent
+---@return table rules key to {kind, ...}, for every key that may be asked for
+function config.resolve(options)
+  local place = options.place or function() return "" end
+  local values, rules = {}, {}
+  for key, rule in pairs(known) do
+    rules[key], values[key] = rule, rule.default
+  end
+  values.ranks = options.world_size or 1
+  local given = options.given or {}
+  for key, value in pairs(given) do
+    if type(key) ~= "string" then
+      fault.raise_at(2, place("config"), "config must have names as keys, got %s", quoted(key))
+    end
+    rules[key] = rules[key] or own_rule(key, value, place(key))
+    values[key] = checked(key, rules[key], value, place(key))
+  end
+  for _, override in ipairs(each_override(options.overrides)) do
+    local rule = rules[override.key]
+    if not rule then fault.raise_at(2, "", "%s", unknown_key(override.key, rules)) end
+    local value = override.value
+    if type(value) == "string" then value = parse(rule, value) end
+    if value ~= nil then value = checked(override.key, rule, value, "") end
+    values[override.key] = value
+  end
+  return values, rules
+end
+
+--- A read-only view of resolved values, as callbacks of a recipe get it. Writing raises, and so
+--- does reading a key that is not declared. `pairs` walks the set keys in sorted order.
+---@param values table
+---@param rules table keys that may be asked for
+---@return table view
+function config.read_only(values, rules)
+  return setmetatable({}, {
+    __index = function(_, key)
+      local value = values[key]
+      if value == nil and not rules[key] then
+        fault.raise(2, "%s", unknown_key(tostring(key), rules))
+      end
+      return value
+    end,
+    __newindex = function(_, key)
+      fault.raise(2, "config is read-only: config.%s cannot be set while running", tostring(key))
+    end,
+    __pairs = function()
+      local keys, i = sorted_keys(values), 0
+      return function()
+        i = i + 1
+        return keys[i], values[keys[i]]
+      end
+    end,
+  })
+end
+
+--- A plain copy of a config, for files and messages.
+---@param view table
+---@return table values
+function config.values(view)
+  local copy = {}
+  for key, value in pairs(view) do copy[key] = value end
+  return copy
+end
+
+return config

@@ -1,0 +1,246 @@
+-- Recipes: what `marea.recipe { ... }` declares, and what `recipe.load` makes of it: every field
+-- checked, defaults filled in, the config resolved. Checks run in `load`, which knows the file, so
+-- a message begins with the line of the field that is wrong.
+
+local config = require "marea.config"
+local fault = require "marea.fault"
+local loader = require "marea.loader"
+local nearest = require "marea.nearest"
+
+local recipe = {}
+
+local declaration = { __name = "marea.recipe" }
+
+-- type(s) that a field may have; `required` ones must be given.
+local fields = {
+  name = { "string", required = true },
+  description = { "string" },
+  config = { "table" },
+  corpus = { "function", required = true },
+  model = { "function", required = true },
+  optimizer = { "function", required = true },
+  plan = { "function", required = true },
+  loss = { "function" },
+  objective = { "table", "function", "string" },
+  units = { "table" },
+  accumulate = { "function" },
+  replicate = { "boolean" },
+  schedule = { "function" },
+}
+local in_order = { "name", "corpus", "model", "optimizer", "plan", "accumulate", "config",
+                   "description", "loss", "objective", "replicate", "schedule", "units" }
+
+local function default_loss(model, batch)
+  return require("marea.nn").cross_entropy(model(batch), batch.targets)
+end
+
+local function default_accumulate(replica, window)
+  replica:zero_grad()
+  for i, batch in ipairs(window) do
+    local _ <close> = i < #window and replica:no_sync()
+    replica:loss(batch, window:weights(batch)):backward()
+  end
+end
+
+--- Declares a recipe; also `marea.recipe`. The file returns what this returns.
+---@param definition table see the fields of DESIGN section 2
+---@return table declaration
+function recipe.declare(definition)
+  if type(definition) ~= "table" then
+    fault.raise(2, "marea.recipe expects one table, got %s", type(definition))
+  end
+  return setmetatable({ definition = definition }, declaration)
+end
+
+--- Whether a value was made by `marea.recipe`.
+---@param value any
+---@return boolean
+function recipe.is(value)
+  return type(value) == "table" and getmetatable(value) == declaration
+end
+
+-- "recipes/x.lua:12": the line on which a field is set, else the line of the declaration, else "".
+local function finder(path, text)
+  return function(key)
+    if not text then return path or "" end
+    local number, declared = 0, nil
+    for line in (text .. "\n"):gmatch("(.-)\n") do
+      number = number + 1
+      local code = line:gsub("%-%-.*$", "")
+      if code:find("%f[%w_]recipe%s*[{(]") then declared = declared or number end
+      local _, last = code:find("%f[%w_]" .. key:gsub("%W", "%%%0") .. "%s*=")
+      if last and key ~= "" and declared and code:sub(last + 1, last + 1) ~= "=" then
+        return ("%s:%d"):format(path, number)
+      end
+    end
+    return declared and ("%s:%d"):format(path, declared) or path
+  end
+end
+
+local function has_type(value, kinds)
+  for _, kind in ipairs(kinds) do
+    if type(value) == kind then return true end
+  end
+  return false
+end
+
+local function check_fields(definition, place)
+  for key in pairs(definition) do
+    if not fields[key] then
+      local near = nearest.find(tostring(key), in_order)
+      fault.raise_at(2, place(tostring(key)), "a recipe has no field %q; %s", tostring(key),
+                     near and ("did you mean %q?"):format(near) or
+                     "it has " .. table.concat(in_order, ", "))
+    end
+  end
+  for _, key in ipairs(in_order) do
+    local value, kinds = definition[key], fields[key]
+    if value == nil and kinds.required then
+      fault.raise_at(2, place(""), "the recipe has no %s: expected a %s", key, kinds[1])
+    elseif value ~= nil and not has_type(value, kinds) then
+      fault.raise_at(2, place(key), "the recipe's %s must be a %s, got a %s", key,
+                     table.concat(kinds, " or a "), type(value))
+    end
+  end
+  if not definition.name:find("^%w[%w_.-]*$") then
+    fault.raise_at(2, place("name"), "the recipe's name becomes a folder: expected letters, " ..
+                   "digits, '_', '-' and '.', got %q", definition.name)
+  end
+end
+
+-- Objectives that can be chosen by name: the library's, and over them the recipe's own units.
+local function objectives_by_name(units)
+  local named = {}
+  for name, value in pairs(require("marea.objective").named) do named[name] = value end
+  for name, value in pairs(units or {}) do named[name] = value end
+  return named
+end
+
+local function sorted_names(map)
+  local names = {}
+  for name in pairs(map) do names[#names + 1] = name end
+  table.sort(names)
+  return names
+end
+
+local function find_objective(named, name, place)
+  if named[name] then return named[name] end
+  local names = sorted_names(named)
+  local near = nearest.find(name, names)
+  fault.raise_at(2, place, "there is no objective %q; %s", name,
+                 near and ("did you mean %q?"):format(near) or
+                 "there are " .. table.concat(names, ", "))
+end
+
+local function name_of_objective(named, value)
+  for _, name in ipairs(sorted_names(named)) do
+    if named[name] == value then return name end
+  end
+  return "custom"
+end
+
+-- The objective's name goes into the config before overrides do, so that `objective=NAME` and the
+-- lock treat it like any other key.
+local function resolve_objective(definition, values, given_name)
+  local named = objectives_by_name(definition.units)
+  if definition.objective and values.objective == given_name then
+    if type(definition.objective) ~= "string" then return definition.objective end
+  end
+  return find_objective(named, values.objective, "")
+end
+
+local function given_config(definition, place)
+  local given = {}
+  for key, value in pairs(definition.config or {}) do given[key] = value end
+  local objective = definition.objective
+  if objective ~= nil and given.objective ~= nil then
+    fault.raise_at(2, place("objective"), "the recipe names its objective twice: as a field and " ..
+                   "as config.objective")
+  end
+  if type(objective) == "string" then
+    given.objective = objective
+  elseif objective ~= nil then
+    given.objective = name_of_objective(objectives_by_name(definition.units), objective)
+  end
+  return given
+end
+
+local loaded = {}
+loaded.__index = loaded
+
+--- Makes a checked recipe of a declaration.
+--- Errors, code 2: unknown, missing and mistyped fields, anything that config.resolve refuses,
+--- unknown objectives.
+---@param declared table what recipe.declare returned
+---@param options? table overrides, world_size: as in recipe.load; context: what loader.run returned
+---@return table loaded {name, path, config, corpus, model, optimizer, plan, loss, objective,
+---  accumulate, replicate, schedule, units, files}
+function recipe.resolve(declared, options)
+  options = options or {}
+  local context = options.context or { files = {} }
+  local definition = declared.definition
+  local place = finder(context.path, context.text)
+  check_fields(definition, place)
+  local given = given_config(definition, place)
+  local values, rules = config.resolve {
+    given = given, overrides = options.overrides, world_size = options.world_size, place = place,
+  }
+  return setmetatable({
+    name = definition.name,
+    description = definition.description,
+    path = context.path,
+    files = context.files,
+    config = config.read_only(values, rules),
+    corpus = definition.corpus,
+    model = definition.model,
+    optimizer = definition.optimizer,
+    plan = definition.plan,
+    loss = definition.loss or default_loss,
+    objective = resolve_objective(definition, values, given.objective),
+    accumulate = definition.accumulate or default_accumulate,
+    replicate = definition.replicate ~= false,
+    schedule = definition.schedule,
+    units = definition.units or {},
+    declared = declared,
+    options = options,
+  }, loaded)
+end
+
+--- Loads a recipe's file. A script gets the words as its `...`.
+---@param path string
+---@param overrides? table list of "key=value" words, or map of key to value
+---@param world_size? integer default of config.ranks
+---@return table? loaded nil when the file returned no recipe: it was a script, and has been run
+---@return ... what a script returned
+function recipe.load(path, overrides, world_size)
+  local context = loader.run(path, table.unpack(overrides or {}))
+  local declared = context.results[1]
+  if not recipe.is(declared) then
+    return nil, table.unpack(context.results, 1, context.results.n)
+  end
+  return recipe.resolve(declared, { overrides = overrides, world_size = world_size,
+                                    context = context })
+end
+
+--- The same recipe under further overrides (a map of key to value), such as {dtype = "f64"}.
+---@param changes table
+---@return table loaded
+function loaded:with(changes)
+  local overrides = config.values(self.config)
+  for key, value in pairs(changes) do overrides[key] = value end
+  return recipe.resolve(self.declared, { overrides = overrides, context = self.options.context,
+                                         world_size = self.options.world_size })
+end
+
+--- Refuses a world that the plan was not made for: code 2, with both numbers.
+---@param world_size integer
+function loaded:require_ranks(world_size)
+  if world_size ~= self.config.ranks then
+    local planned = self.config.ranks
+    fault.raise_at(2, self.path or "", "the recipe is planned for %d rank%s and was started on " ..
+                   "%d; start it on %d, or plan for these with ranks=%d", planned,
+                   planned == 1 and "" or "s", world_size, planned, world_size)
+  end
+end
+
+return recipe
