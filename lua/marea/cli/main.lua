@@ -1,0 +1,136 @@
+-- The command line: `marea <command> ...` and `marea FILE.lua ...`. Only the module of the command
+-- that was asked for is loaded, so every command starts fast.
+
+local fault = require "marea.fault"
+local failure = require "marea.cli.failure"
+
+local main = {}
+
+-- In the order of `marea --help`. A command NAME is in lua/marea/cli/NAME.lua with "-" as "_", and
+-- returns {name, summary, example, define = function(parser), run = function(options) -> exit code}.
+local commands = {
+  { "demo", "the whole protocol on two ranks, ending in one table of verdicts" },
+  { "doctor", "check machine, libraries, MPI and a kernel on every rank" },
+  { "prepare", "write a recipe's corpus, corpus card, plan and lock" },
+  { "check-loss", "the example of 12 and 36 tokens, with its right and wrong means" },
+  { "exercise", "predict the loss of two ranks, then see it" },
+  { "weigh", "weight of every position, sequence and rank under each objective" },
+  { "reference", "gradient of the declared objective, by one process" },
+  { "parity", "prove the recipe's own gradient against the reference, with controls" },
+  { "train", "train a recipe" },
+  { "compare", "compare two runs or checkpoints, and name the first difference" },
+  { "evaluate", "loss and accuracy of a checkpoint on a split" },
+  { "checkpoints", "verify every checkpoint of a run" },
+  { "runs", "list runs" },
+  { "clean", "list what runs left behind; remove it with --yes" },
+  { "launch", "start any of these commands on several ranks" },
+  { "test", "run the specs" },
+}
+
+local overview = [[
+usage: marea <command> [RECIPE.lua] [key=value ...] [options]
+       marea FILE.lua [key=value ...]          train a recipe, or run a script
+       marea launch -n W <command> ...         the same on W ranks
+]]
+
+local options_overview = [[
+options of every command:
+   --outputs DIR    folder of all runs (default: outputs)
+   --run NAME       name of the run's folder (default: the recipe's name)
+   --json           results as JSON
+   --trace          on an error, also print where in the library it came from
+   -h, --help       what the command does and takes
+   --version        print marea's version
+
+exit codes: 0 good, 1 I/O, memory or Lua error, 2 command line, recipe or corpus, 3 a check failed,
+            4 environment, 5 window refused, 6 ranks disagree or lost, 7 stopped on request]]
+
+local function help_text()
+  local lines = { overview, "commands:" }
+  for _, row in ipairs(commands) do
+    lines[#lines + 1] = ("   %-13s %s"):format(row[1], row[2])
+  end
+  lines[#lines + 1] = ""
+  lines[#lines + 1] = options_overview
+  return table.concat(lines, "\n")
+end
+
+-- Standard output belongs to rank 0.
+local function print_once(text)
+  if require("marea.launch").rank() == 0 then print(text) end
+end
+
+local leading_options = { "--help", "--json", "--outputs", "--run", "--trace", "--version" }
+
+-- Splits words into common options that stand before the command, the command, and the rest.
+local function split(words)
+  local before, i = {}, 1
+  while words[i] and words[i]:sub(1, 1) == "-" do
+    local name = words[i]:match("^[^=]*")
+    if words[i] == "-h" or words[i] == "--help" then return { "--help" }, nil, {} end
+    if words[i] == "--version" then return { "--version" }, nil, {} end
+    local known = false
+    for _, option in ipairs(leading_options) do known = known or option == name end
+    if not known then
+      fault.raise_at(2, "", "unknown option '%s'%s (see marea --help)", name,
+                  require("marea.nearest").hint(name, leading_options))
+    end
+    before[#before + 1] = words[i]
+    if words[i] == "--outputs" or words[i] == "--run" then
+      i = i + 1
+      if not words[i] then fault.raise_at(2, "", "option '%s' requires an argument", name) end
+      before[#before + 1] = words[i]
+    end
+    i = i + 1
+  end
+  return before, words[i], table.move(words, i + 1, #words, 1, {})
+end
+
+local function find_command(name)
+  local names = {}
+  for _, row in ipairs(commands) do
+    if row[1] == name then return require("marea.cli." .. name:gsub("%-", "_")) end
+    names[#names + 1] = row[1]
+  end
+  fault.raise_at(2, "", "unknown command '%s'%s (see marea --help)", name,
+              require("marea.nearest").hint(name, names))
+end
+
+local function dispatch(words)
+  local before, name, rest = split(words)
+  if before[1] == "--version" then
+    print_once("marea " .. require "marea.version")
+    return 0
+  elseif before[1] == "--help" then
+    print_once(help_text())
+    return 0
+  elseif not name then
+    fault.raise_at(2, "", "no command given (see marea --help)")
+  end
+  local command
+  if name:match("%.lua$") then
+    command = require "marea.cli.script"
+    table.insert(rest, 1, name)
+  else
+    command = find_command(name)
+  end
+  table.move(rest, 1, #rest, #before + 1, before)
+  local options, help = require("marea.cli.arguments").parse(command, before)
+  if help then
+    print_once(help)
+    return 0
+  end
+  failure.trace = options.trace
+  return command.run(options) or 0
+end
+
+--- Runs marea with the words of its command line. An error is printed, never raised.
+---@param words string[] without the program's name
+---@return integer code exit code, 0 to 7
+function main.run(words)
+  local good, result = xpcall(dispatch, failure.catch, words)
+  if good then return result end
+  return failure.report(result)
+end
+
+return main
