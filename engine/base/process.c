@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 #define FORWARDED 4
@@ -42,12 +43,6 @@ static void note_signal(int number, siginfo_t *info, void *context) {
       noted[i] = 1;
     }
   }
-}
-
-static double seconds_now(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 static int begins_with_any(const char *entry, const char *const *prefixes) {
@@ -201,14 +196,14 @@ static void hand_on_signals(mr_process *process, int *stopped) {
 
 /* Waits in short sleeps, which a signal interrupts; 1 ms at first, 10 ms in the long run. */
 static mr_status wait_loop(mr_process *process, double seconds, mr_process_result *result) {
-  double limit = seconds > 0 ? seconds_now() + seconds : HUGE_VAL, kill_at = HUGE_VAL;
+  double limit = seconds > 0 ? mr_clock_seconds() + seconds : HUGE_VAL, kill_at = HUGE_VAL;
   struct timespec nap = {0, 1000000};
   int ended = 0;
   for (;;) {
     MR_TRY(mr_process_poll(process, &ended));
     hand_on_signals(process, &result->stopped);
     if (ended) return MR_OK;
-    double now = seconds_now();
+    double now = mr_clock_seconds();
     if (now >= limit) {
       result->end = MR_PROCESS_LIMIT;
       limit = HUGE_VAL;

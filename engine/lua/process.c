@@ -2,6 +2,7 @@
  *
  * core.process.start{arguments =, input =, output =, errors =, set =, unset =} -> process
  * core.process.program() -> path of this program; core.process.cores() -> cores it may use
+ * core.seconds() -> seconds since some fixed moment, for intervals
  * process:wait(seconds?) -> "exit", code | "signal", number | "limit", 0; and the signal that asked
  * this process to stop meanwhile, or nil. process:ended(), process:signal(number), process:id(). */
 #define _GNU_SOURCE
@@ -11,6 +12,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "lua/binding.h"
 
 static const char type_name[] = "marea.process";
@@ -155,6 +157,11 @@ static int cores(lua_State *L) {
   return 1;
 }
 
+static int seconds(lua_State *L) {
+  lua_pushnumber(L, mr_clock_seconds());
+  return 1;
+}
+
 void mr_lua_open_process(lua_State *L) {
   static const luaL_Reg methods[] = {
       {"wait", wait_for}, {"ended", has_ended}, {"signal", send_signal}, {"id", id}, {NULL, NULL}};
@@ -164,4 +171,6 @@ void mr_lua_open_process(lua_State *L) {
   mr_lua_define_type(L, type_name, methods, metamethods);
   luaL_newlib(L, functions);
   lua_setfield(L, -2, "process");
+  lua_pushcfunction(L, seconds);
+  lua_setfield(L, -2, "seconds");
 }
