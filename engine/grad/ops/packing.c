@@ -1,0 +1,96 @@
+#include "grad/ops/packing.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+typedef struct stretch {
+  int64_t start, length, sequence;
+} stretch;
+
+/* Fills start and length of each of the `count` sequences. */
+static mr_status read_stretches(const mr_call *call, int lengths, int starts, int64_t count,
+                                stretch *list) {
+  void *block = NULL;
+  MR_TRY(mr_memory_allocate_array(count, sizeof(int64_t), &block));
+  int64_t *value = block, end = 0;
+  mr_status status = mr_tensor_read_sync(call->tensor[lengths], value);
+  for (int64_t s = 0; status == MR_OK && s < count; s++) {
+    list[s] = (stretch){.start = end, .length = value[s], .sequence = s + 1};
+    if (__builtin_add_overflow(end, value[s], &end)) end = INT64_MAX;
+  }
+  if (status == MR_OK && call->tensor[starts]) {
+    status = mr_tensor_read_sync(call->tensor[starts], value);
+    for (int64_t s = 0; status == MR_OK && s < count; s++) list[s].start = value[s];
+  }
+  mr_memory_release(block);
+  return status;
+}
+
+static mr_status check_within(const mr_call *call, const stretch *list, int64_t count,
+                              int64_t rows) {
+  for (int64_t s = 0; s < count; s++) {
+    long long start = list[s].start, length = list[s].length;
+    if (length < 0)
+      return mr_call_fail(call, "lengths[%lld] must be at least 0, got %lld", (long long)s + 1,
+                          length);
+    if (start < 0 || start > rows || length > rows - start)
+      return mr_call_fail(call,
+                          "sequence %lld begins at row %lld and has %lld rows, outside the %lld "
+                          "rows there are",
+                          (long long)s + 1, start, length, (long long)rows);
+  }
+  return MR_OK;
+}
+
+/* Empty sequences overlap nothing: they come before what begins at their row. */
+static int earlier_first(const void *a, const void *b) {
+  const stretch *x = a, *y = b;
+  if (x->start != y->start) return x->start < y->start ? -1 : 1;
+  if (x->length != y->length) return x->length < y->length ? -1 : 1;
+  return (x->sequence > y->sequence) - (x->sequence < y->sequence);
+}
+
+static mr_status check_apart(const mr_call *call, stretch *list, int64_t count) {
+  const stretch *last = NULL;
+  qsort(list, (size_t)count, sizeof *list, earlier_first);
+  for (int64_t i = 0; i < count; i++) {
+    if (list[i].length == 0) continue;
+    if (last && list[i].start < last->start + last->length)
+      return mr_call_fail(call, "sequences %lld and %lld overlap at row %lld",
+                          (long long)last->sequence, (long long)list[i].sequence,
+                          (long long)list[i].start);
+    last = &list[i];
+  }
+  return MR_OK;
+}
+
+mr_status mr_packing_check(const mr_call *call, int lengths, int starts, int64_t rows) {
+  void *block = NULL;
+  MR_TRY(mr_call_check_axes(call, lengths, 1));
+  int64_t count = call->tensor[lengths]->count;
+  if (call->tensor[starts]) MR_TRY(mr_call_check_vector(call, starts, count));
+  MR_TRY(mr_memory_allocate_array(count, sizeof(stretch), &block));
+  mr_status status = read_stretches(call, lengths, starts, count, block);
+  if (status == MR_OK) status = check_within(call, block, count, rows);
+  if (status == MR_OK && call->tensor[starts]) status = check_apart(call, block, count);
+  mr_memory_release(block);
+  return status;
+}
+
+mr_status mr_packing_save_starts(mr_call *call, int lengths, int slot) {
+  void *block = NULL;
+  int64_t count = call->tensor[lengths]->count, end = 0;
+  MR_TRY(mr_call_save(call, slot, MR_I64, &call->tensor[lengths]->shape));
+  MR_TRY(mr_memory_allocate_array(count, sizeof(int64_t), &block));
+  int64_t *value = block;
+  mr_status status = mr_tensor_read_sync(call->tensor[lengths], value);
+  for (int64_t s = 0; status == MR_OK && s < count; s++) {
+    int64_t length = value[s];
+    value[s] = end;
+    end += length;
+  }
+  if (status == MR_OK) status = mr_tensor_write_sync(call->saved[slot], value);
+  mr_memory_release(block);
+  return status;
+}

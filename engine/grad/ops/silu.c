@@ -1,0 +1,25 @@
+/* silu: x times its logistic function. */
+#include "grad/ops/list.h"
+#include "grad/ops/shapes.h"
+
+enum { X };
+
+static mr_status forward(mr_call *call) {
+  return MR_CALL_KERNEL(call, silu, call->tensor[X]->count, mr_call_data(call, X),
+                        mr_tensor_data(call->output));
+}
+
+static mr_status backward(mr_call *call) {
+  return MR_CALL_KERNEL(call, silu_backward, call->tensor[X]->count, mr_call_data(call, X),
+                        call->output_gradient, call->gradient[X]);
+}
+
+const mr_op mr_op_silu = {
+    .name = "silu",
+    .text = "x / (1 + exp(-x)), element by element.",
+    .arguments = 1,
+    .argument = {{.name = "x", .kind = MR_ARGUMENT_REAL, .text = "any shape"}},
+    .result = mr_result_as_first,
+    .forward = forward,
+    .backward = backward,
+};
