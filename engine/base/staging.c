@@ -17,9 +17,10 @@ enum { MAX_STAGINGS = 100, FOLDER_MODE = 0777 };
 
 struct mr_staging {
   char *path;   /* the final name */
-  char *staged; /* the folder that is written, until it is committed or discarded */
+  char *staged; /* the folder that is written; once committed, the old folder that it replaced */
   char *parent;
-  int ended; /* nothing of it is left at `staged` */
+  int committed;
+  int remains; /* something lies at `staged` that discard has to remove */
 };
 
 static mr_status make_staged(mr_staging *staging) {
@@ -56,12 +57,11 @@ mr_status mr_folder_begin(const char *path, mr_staging **staging) {
   *staging = NULL;
   MR_TRY(mr_memory_allocate(sizeof(mr_staging), &block));
   mr_staging *made = block;
-  made->ended = 1;
   MR_GOTO(copy_path(path, &made->path));
   MR_GOTO(mr_path_parent(path, &made->parent));
   MR_GOTO(mr_folder_make(made->parent));
   MR_GOTO(make_staged(made));
-  made->ended = 0;
+  made->remains = 1;
   *staging = made;
   return MR_OK;
 cleanup:
@@ -71,9 +71,13 @@ cleanup:
 
 const char *mr_folder_staged(const mr_staging *staging) { return staging->staged; }
 
-static mr_status remove_tree(const char *path) {
-  mr_status status = mr_tree_remove(AT_FDCWD, path);
-  return status == MR_OK ? MR_OK : mr_fail_within(status, "%s", path);
+/* The end of a commit: the new folder has its name, the old one lies at `staged`. */
+static mr_status finish_replacing(mr_staging *staging) {
+  staging->committed = 1;
+  mr_status status = mr_call_sync_folder(staging->parent);
+  if (status == MR_OK) status = mr_tree_remove(AT_FDCWD, staging->staged);
+  staging->remains = status != MR_OK;
+  return status;
 }
 
 /* For file systems without exchange: the old folder waits under a third name, and goes back when
@@ -90,35 +94,32 @@ static mr_status replace_in_steps(mr_staging *staging) {
     status = mr_call_error("write folder", staging->path);
     if (rename(old, staging->path) != 0) status = mr_call_error("put back", staging->path);
   } else {
-    staging->ended = 1;
-    status = mr_call_sync_folder(staging->parent);
-    MR_KEEP(status, remove_tree(old));
+    char *gone = staging->staged;
+    staging->staged = old;
+    old = gone;
+    status = finish_replacing(staging);
   }
   mr_memory_release(old);
   return status;
 }
 
 static mr_status replace(mr_staging *staging) {
-  if (MR_CALL(renameat2(AT_FDCWD, staging->staged, AT_FDCWD, staging->path, RENAME_EXCHANGE)) !=
-      0) {
-    if (errno == EINVAL || errno == ENOSYS) return replace_in_steps(staging);
-    return mr_call_error("write folder", staging->path);
-  }
-  staging->ended = 1;
-  mr_status status = mr_call_sync_folder(staging->parent);
-  MR_KEEP(status, remove_tree(staging->staged)); /* the old one, by now */
-  return status;
+  if (MR_CALL(renameat2(AT_FDCWD, staging->staged, AT_FDCWD, staging->path, RENAME_EXCHANGE)) == 0)
+    return finish_replacing(staging);
+  if (errno == EINVAL || errno == ENOSYS) return replace_in_steps(staging);
+  return mr_call_error("write folder", staging->path);
 }
 
 mr_status mr_folder_commit(mr_staging *staging) {
-  if (staging->ended)
+  if (staging->committed)
     return mr_fail(MR_ERROR_ARGUMENT, "folder %s is already written", staging->path);
   MR_TRY(mr_tree_sync(staging->staged));
   struct stat info;
   if (lstat(staging->path, &info) != 0) {
     if (MR_CALL(rename(staging->staged, staging->path)) != 0)
       return mr_call_error("write folder", staging->path);
-    staging->ended = 1;
+    staging->committed = 1;
+    staging->remains = 0;
     return mr_call_sync_folder(staging->parent);
   }
   if (!mr_folder_exists(staging->path))
@@ -128,7 +129,7 @@ mr_status mr_folder_commit(mr_staging *staging) {
 
 void mr_folder_discard(mr_staging *staging) {
   if (!staging) return;
-  if (!staging->ended) (void)mr_tree_remove(AT_FDCWD, staging->staged);
+  if (staging->remains) (void)mr_tree_remove(AT_FDCWD, staging->staged);
   mr_memory_release(staging->path);
   mr_memory_release(staging->staged);
   mr_memory_release(staging->parent);
