@@ -86,6 +86,10 @@ static mr_status check_node(mr_node *node) {
                      "backward: %s of %s was changed in place after the forward that used it",
                      call->op->argument[i].name, call->op->name);
   }
+  if (call->output->storage->version != node->output_version)
+    return mr_fail(MR_ERROR_ARGUMENT,
+                   "backward: the result of %s was changed in place after the forward that made it",
+                   call->op->name);
   return MR_OK;
 }
 
@@ -138,6 +142,27 @@ static mr_status prepare_gradients(mr_call *call) {
   return MR_OK;
 }
 
+/* One tensor may stand for several arguments, and kernels are never handed one gradient twice:
+ * every further place gets a backward of its own. */
+static mr_status run_backward(mr_call *call) {
+  void *further[MR_OP_MAX_ARGUMENTS] = {NULL};
+  for (int i = 1; i < MR_OP_MAX_ARGUMENTS; i++)
+    for (int j = 0; j < i && call->gradient[i]; j++) {
+      if (call->gradient[i] != call->gradient[j]) continue;
+      further[i] = call->gradient[i];
+      call->gradient[i] = NULL;
+    }
+  MR_TRY(call->op->backward(call));
+  for (int i = 1; i < MR_OP_MAX_ARGUMENTS; i++) {
+    if (!further[i]) continue;
+    memset(call->gradient, 0, sizeof call->gradient);
+    for (int64_t k = 0; k < call->more_count; k++) call->more_gradient[k] = NULL;
+    call->gradient[i] = further[i];
+    MR_TRY(call->op->backward(call));
+  }
+  return MR_OK;
+}
+
 static mr_status leaf_used(void *context, mr_node *node, mr_tensor *input, int argument) {
   (void)context;
   (void)node;
@@ -161,7 +186,7 @@ static mr_status run_node(backward_run *run, mr_node *node, int is_root) {
   if (output->gradient) {
     call->output_gradient = mr_tensor_data(output->gradient);
     MR_GOTO(prepare_gradients(call));
-    MR_GOTO(call->op->backward(call));
+    MR_GOTO(run_backward(call));
   }
   MR_GOTO(mr_node_each_input(node, leaf_used, run));
   for (int i = 0; i < run->watches; i++)

@@ -53,6 +53,7 @@ mr_status mr_node_new(mr_tape *tape, const mr_call *call, mr_node **node) {
     return status;
   }
   made->number = ++tape->recorded;
+  made->output_version = call->output->storage->version;
   for (int i = 0; i < call->op->arguments; i++) {
     mr_tensor *input = call->tensor[i];
     if (!input) continue;

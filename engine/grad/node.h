@@ -13,6 +13,7 @@ struct mr_node {
   int consumed;
   mr_call call; /* owns its inputs and saved tensors; output is borrowed */
   int64_t version[MR_OP_MAX_ARGUMENTS];
+  int64_t output_version;
   int64_t stamp[MR_OP_MAX_ARGUMENTS]; /* of watched leaves */
   mr_node *next_released;
 };
