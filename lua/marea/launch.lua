@@ -25,13 +25,19 @@ function launch.under_launcher()
   return (os.getenv("OMPI_COMM_WORLD_RANK") or os.getenv("PMIX_RANK")) ~= nil
 end
 
---- The path of the marea program that this process is, or that lies beside its library.
+--- The root of the checkout or installation that this library belongs to.
+---@return string folder
+function launch.root()
+  local library = debug.getinfo(1, "S").source:match("^@(.*)lua/marea/launch%.lua$")
+  return library == "" and "." or (library or "./"):gsub("(.)/$", "%1")
+end
+
+--- The path of the marea program that this process is, or that was built beside its library.
 ---@return string path
 function launch.program()
   local own = core.process.program()
   if own and own:match("[^/]*$") == "marea" then return own end
-  local library = debug.getinfo(1, "S").source:match("^@(.*/)lua/marea/launch%.lua$") or ""
-  return library .. "build/bin/marea"
+  return launch.root() .. "/build/bin/marea"
 end
 
 local function check_count(name, value)
