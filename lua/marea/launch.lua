@@ -6,6 +6,15 @@ local fault = require "marea.fault"
 
 local launch = {}
 
+---@class launch.options
+---@field ranks integer? number of ranks; none: one process without mpirun
+---@field threads integer? of each rank; default: the cores divided by the ranks
+---@field time_limit number? seconds (run only)
+---@field input string? file for standard input
+---@field output string? file for standard output (start only)
+---@field errors string? file for standard error (start only)
+---@field set table<string, string>? further variables of the environment
+
 -- Beginnings of the names with which an MPI launcher tells a rank who it is. A program that
 -- inherits them cannot start mpirun.
 local launcher_names = { "OMPI_", "PMIX_", "PRTE_" }
@@ -66,7 +75,8 @@ local function mpirun_arguments(ranks, threads)
   else
     add("--bind-to", "none")
   end
-  -- Shared memory only: half the start-up time, and faster from 16 to 256 KiB without kernel copies.
+  -- Shared memory only: half the start-up time, and faster from 16 to 256 KiB without kernel
+  -- copies.
   if one_host() then
     add("--mca", "pml", "ob1", "--mca", "btl", "vader,self")
     add("--mca", "btl_vader_single_copy_mechanism", "none")
@@ -75,7 +85,7 @@ local function mpirun_arguments(ranks, threads)
 end
 
 --- The words of the command that runs marea with `argv`, and the variables it needs.
----@param options {ranks: integer?, threads: integer?} no ranks: without mpirun
+---@param options launch.options
 ---@param argv string[] what follows "marea"
 ---@return string[] words
 ---@return table<string, string> variables
@@ -105,7 +115,7 @@ function launch.quote(word)
 end
 
 --- The same command as one line for a shell, with its variables in front.
----@param options {ranks: integer?, threads: integer?, set: table<string, string>?}
+---@param options launch.options
 ---@param argv string[]
 ---@return string command
 function launch.command(options, argv)
@@ -114,7 +124,9 @@ function launch.command(options, argv)
   local parts, names = {}, {}
   for name in pairs(variables) do names[#names + 1] = name end
   table.sort(names)
-  for _, name in ipairs(names) do parts[#parts + 1] = name .. "=" .. launch.quote(variables[name]) end
+  for _, name in ipairs(names) do
+    parts[#parts + 1] = name .. "=" .. launch.quote(variables[name])
+  end
   for _, word in ipairs(words) do parts[#parts + 1] = launch.quote(word) end
   return table.concat(parts, " ")
 end
@@ -122,7 +134,7 @@ end
 --- Starts marea and returns its process, which is killed when it is collected before its end.
 --- options.input, .output and .errors name files for its standard streams (default: this
 --- process's); options.set has further variables. Errors: code 4 when mpirun is missing.
----@param options {ranks: integer?, threads: integer?, input: string?, output: string?, errors: string?, set: table<string, string>?}
+---@param options launch.options
 ---@param argv string[] what follows "marea"
 ---@return userdata process wait(seconds), ended(), signal(number), id()
 function launch.start(options, argv)
@@ -157,7 +169,7 @@ end
 
 --- Runs marea to its end without standard input and returns what it wrote. After
 --- options.time_limit seconds it is ended, and `ending` is "limit".
----@param options {ranks: integer?, threads: integer?, time_limit: number?, set: table<string, string>?}
+---@param options launch.options
 ---@param argv string[] what follows "marea"
 ---@return integer code 0 to 7, or another that the program chose
 ---@return string output

@@ -35,7 +35,8 @@ end
 local function run_all(runs, tally, options)
   local suite = require "marea.spec.suite"
   for i, run in ipairs(runs) do
-    io.stderr:write(("marea: %d spec file%s: %s\n"):format(#run.files, #run.files == 1 and "" or "s", run.label))
+    local plural = #run.files == 1 and "" or "s"
+    io.stderr:write(("marea: %d spec file%s: %s\n"):format(#run.files, plural, run.label))
     local stopped = suite.finish(run, suite.start(run), options.time_limit, tally, options.verbose)
     if stopped then fault.raise_at(7, "", "test: stopped by signal %d", stopped) end
     if not runs[i + 1] or runs[i + 1].kind ~= run.kind then print_files(tally, run.files) end
@@ -64,7 +65,9 @@ local function run(options)
   local suite = require "marea.spec.suite"
   local paths = move_to_root(#options.files > 0 and options.files or { launch.root() .. "/spec" })
   local runs = suite.plan(suite.find(paths), options.ranks or default_worlds, options.filter)
-  if #runs == 0 then fault.raise_at(2, "", "test: no spec file under %s", table.concat(paths, ", ")) end
+  if #runs == 0 then
+    fault.raise_at(2, "", "test: no spec file under %s", table.concat(paths, ", "))
+  end
   local tally = require "marea.spec.tally".new()
   run_all(runs, tally, options)
   if #tally.order == 0 then
@@ -77,7 +80,9 @@ local function world_list(text)
   local worlds = {}
   for word in text:gmatch("[^,]+") do
     local ranks = math.tointeger(tonumber(word))
-    if not ranks or ranks < 1 then return nil, "--ranks must be whole numbers such as 1,2, not " .. text end
+    if not ranks or ranks < 1 then
+      return nil, "--ranks must be whole numbers such as 1,2, not " .. text
+    end
     worlds[#worlds + 1] = ranks
   end
   return worlds

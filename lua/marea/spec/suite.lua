@@ -24,7 +24,8 @@ function suite.find(paths)
     local probe = io.open(path)
     if not probe then fault.raise_at(2, "", "test: no file or folder '%s'", path) end
     probe:close()
-    local listing <close> = assert(io.popen(("find %s -type f | LC_ALL=C sort"):format(launch.quote(path))))
+    local command = ("find %s -type f | LC_ALL=C sort"):format(launch.quote(path))
+    local listing <close> = assert(io.popen(command))
     for file in listing:lines() do
       if (file == path or file:match("_spec%.lua$")) and not seen[file] then
         seen[file] = true

@@ -1,5 +1,6 @@
 -- Adds up what the spec workers noted. A test is one file and full name, however many ranks and
--- worlds ran it: it passed only if it passed on each of them, and is skipped only if all skipped it.
+-- worlds ran it: it passed only if it passed on each of them, and is skipped only if all skipped
+-- it.
 
 local tally = {}
 tally.__index = tally

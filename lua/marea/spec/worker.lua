@@ -1,7 +1,8 @@
 -- Runs spec files through busted inside this process's Lua state, and notes each step as a line of
 -- JSON in a file, so that whoever started this process sees how far it came when it dies.
 --
--- Lines: {event = "start", file, name}; {event = "end", file, name, status, message, trace, seconds};
+-- Lines: {event = "start", file, name};
+-- {event = "end", file, name, status, message, trace, seconds};
 -- {event = "error", file, name, message, trace} for errors outside a test; {event = "done"}.
 -- Specs run in the order in which they are given and written: under mpirun all ranks must agree.
 
@@ -58,12 +59,14 @@ local function subscribe(busted, note)
   end
   local function problem(element, _, message, trace)
     if element.descriptor == "it" then
-      problems[element] = problems[element] or { message = tostring(message), trace = trace_text(trace) }
+      problems[element] = problems[element] or
+        { message = tostring(message), trace = trace_text(trace) }
     else
       local file, name = place_of(busted, element)
       if file == "" and element.name then file, name = element.name, "" end
-      note { event = "error", file = file, name = ("%s (%s)"):format(name, element.descriptor or "?"):match("%S.*"),
-             message = tostring(message), trace = trace_text(trace) }
+      name = ("%s (%s)"):format(name, element.descriptor or "?"):match("%S.*")
+      note { event = "error", file = file, name = name, message = tostring(message),
+             trace = trace_text(trace) }
     end
     return nil, true
   end
