@@ -1,0 +1,63 @@
+/* A unit: the parameters of a model in one flat buffer, and their gradients in another of the
+ * same layout. Optimizer, reducer, checkpoint and parity work on these buffers.
+ *
+ * Invariants: range i covers elements offset .. offset + count - 1; ranges begin at multiples of
+ * 64 bytes in the order given; the elements between ranges are 0 and stay 0. A parameter is a
+ * leaf tensor over its range, and its gradient one over the same range of `gradients`. */
+#ifndef MR_TRAIN_UNIT_H
+#define MR_TRAIN_UNIT_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+#include "tensor/tensor.h"
+
+typedef struct mr_range {
+  const char *name; /* owned by the unit once it is made */
+  mr_shape shape;
+  int decays; /* weight decay applies */
+  int64_t offset, count;
+  mr_tensor *parameter; /* owned */
+} mr_range;
+
+/* Says whether the gradients are what a step needs; set by a reducer. */
+typedef struct mr_step_guard {
+  void *owner;
+  mr_status (*check)(void *owner);
+} mr_step_guard;
+
+typedef struct mr_unit {
+  int64_t references;
+  mr_device *device;
+  mr_dtype dtype;
+  int64_t ranges;
+  mr_range *range;
+  int64_t count; /* elements of the flat buffers, gaps included */
+  mr_tensor *values, *gradients;
+  mr_step_guard guard;
+} mr_unit;
+
+/* A unit of zeros. `range` gives name, shape and decays of each; it is copied. Errors:
+ * MR_ERROR_ARGUMENT (no real dtype, names that repeat), MR_ERROR_MEMORY. */
+mr_status mr_unit_new(mr_device *device, mr_dtype dtype, const mr_range *range, int64_t ranges,
+                      mr_unit **unit);
+mr_unit *mr_unit_retain(mr_unit *unit);
+/* NULL does nothing. */
+void mr_unit_release(mr_unit *unit);
+
+/* The range of that name, or -1. */
+int64_t mr_unit_find(const mr_unit *unit, const char *name);
+
+/* Parameters without gaps. */
+int64_t mr_unit_parameters(const mr_unit *unit);
+
+mr_status mr_unit_zero_gradients(mr_unit *unit);
+
+/* The 2-norm of all gradients, summed in double in a fixed order. */
+mr_status mr_unit_gradient_norm(mr_unit *unit, double *norm);
+
+/* Scales all gradients by min(1, maximum / (norm + 1e-6)) and gives the norm before: clipping by
+ * global norm (Pascanu, Mikolov, Bengio 2013). A norm that is not finite scales nothing. */
+mr_status mr_unit_clip(mr_unit *unit, double maximum, double *norm);
+
+#endif
