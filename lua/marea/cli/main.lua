@@ -6,8 +6,9 @@ local failure = require "marea.cli.failure"
 
 local main = {}
 
--- In the order of `marea --help`. A command NAME is in lua/marea/cli/NAME.lua with "-" as "_", and
--- returns {name, summary, example, define = function(parser), run = function(options) -> exit code}.
+-- In the order of `marea --help`. A command NAME is in lua/marea/cli/NAME.lua with "-" as "_". Such
+-- a module is {name, summary, example, define = function(parser), run = function(options)}; run
+-- returns the exit code.
 local commands = {
   { "demo", "the whole protocol on two ranks, ending in one table of verdicts" },
   { "doctor", "check machine, libraries, MPI and a kernel on every rank" },
