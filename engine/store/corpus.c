@@ -129,6 +129,8 @@ void mr_corpus_release(mr_corpus *corpus) {
 
 /* Asking */
 
+const mr_safetensors *mr_corpus_file(const mr_corpus *corpus) { return corpus->file; }
+
 int64_t mr_corpus_size(const mr_corpus *corpus) { return corpus->size; }
 
 mr_status mr_corpus_check_id(const mr_corpus *corpus, int64_t id) {

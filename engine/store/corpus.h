@@ -22,6 +22,9 @@ mr_status mr_corpus_open(const char *path, mr_corpus **corpus);
 /* The same from an open file, which the corpus owns from now on, on failure too. */
 mr_status mr_corpus_from(mr_safetensors *file, mr_corpus **corpus);
 
+/* The file behind it, owned by the corpus. */
+const mr_safetensors *mr_corpus_file(const mr_corpus *corpus);
+
 /* NULL does nothing. */
 void mr_corpus_release(mr_corpus *corpus);
 
