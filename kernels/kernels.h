@@ -6,7 +6,8 @@
  * Rules for every row
  *   - arrays are contiguous, row-major, aligned to their element; extents of 0 are allowed;
  *   - a forward row writes its output; a *_backward row ADDS to each gradient it is given and
- *     skips those that are NULL;
+ *     skips those that are NULL; the gradients of one call may be one and the same array where
+ *     their inputs were;
  *   - outputs never overlap inputs, except where a row says so;
  *   - the result depends on values and shapes only, never on the number of threads;
  *   - 0 is success; anything else is the device's own error number.
@@ -22,9 +23,12 @@ typedef struct mr_launch {
   void *stream;
 } mr_launch;
 
+enum { MR_HEAD_SIZE_MAX = 512 };
+
 /* Packed sequences: sequence s covers rows starts[s] .. starts[s] + lengths[s] - 1. Stretches
  * do not overlap; rows that no sequence covers get zeros and receive no gradient.
- * Head i of row r of q lies at q + r * q_stride + i * d; k, v alike. Score scale is 1/sqrt(d). */
+ * Head i of row r of q lies at q + r * q_stride + i * d; k, v alike. Score scale is 1/sqrt(d),
+ * and d is at most MR_HEAD_SIZE_MAX (a larger one is ERANGE). */
 typedef struct mr_attention {
   int64_t rows, heads, head_size, sequences;
   const int64_t *starts, *lengths;
@@ -59,17 +63,21 @@ typedef struct mr_kernels {
 
   /* plain arrays */
   int (*fill)(const mr_launch *l, int64_t n, double value, void *y);
-  int (*add_scaled)(const mr_launch *l, int64_t n, double alpha, const void *x, void *y); /* y += alpha x */
-  int (*scale)(const mr_launch *l, int64_t n, double alpha, const void *x, void *y);      /* y may be x */
+  /* y += alpha x */
+  int (*add_scaled)(const mr_launch *l, int64_t n, double alpha, const void *x, void *y);
+  /* y = alpha x; y may be x */
+  int (*scale)(const mr_launch *l, int64_t n, double alpha, const void *x, void *y);
   int (*from_f32)(const mr_launch *l, int64_t n, const float *x, void *y);
   int (*from_f64)(const mr_launch *l, int64_t n, const double *x, void *y);
 
   /* a[rows, cols] with b[cols] repeated over the rows (rows = 1: equal shapes) */
   int (*add)(const mr_launch *l, int64_t rows, int64_t cols, const void *a, const void *b, void *y);
-  int (*add_backward)(const mr_launch *l, int64_t rows, int64_t cols, const void *dy, void *da, void *db);
-  int (*multiply)(const mr_launch *l, int64_t rows, int64_t cols, const void *a, const void *b, void *y);
-  int (*multiply_backward)(const mr_launch *l, int64_t rows, int64_t cols, const void *a, const void *b,
-                           const void *dy, void *da, void *db);
+  int (*add_backward)(const mr_launch *l, int64_t rows, int64_t cols, const void *dy, void *da,
+                      void *db);
+  int (*multiply)(const mr_launch *l, int64_t rows, int64_t cols, const void *a, const void *b,
+                  void *y);
+  int (*multiply_backward)(const mr_launch *l, int64_t rows, int64_t cols, const void *a,
+                           const void *b, const void *dy, void *da, void *db);
 
   /* c[m, n] = alpha op(a) op(b) + beta c; op transposes where asked. k is never split. */
   int (*gemm)(const mr_launch *l, int transpose_a, int transpose_b, int64_t m, int64_t n, int64_t k,
@@ -87,55 +95,68 @@ typedef struct mr_kernels {
   int (*silu)(const mr_launch *l, int64_t n, const void *x, void *y);
   int (*silu_backward)(const mr_launch *l, int64_t n, const void *x, const void *dy, void *dx);
 
-  /* over the last axis; mean, rstd: real[rows], written by the forward; w, b: [cols], b may be NULL */
+  /* over the last axis; mean, rstd: real[rows], written by the forward; w, b: [cols], b may be
+   * NULL */
   int (*layer_norm)(const mr_launch *l, int64_t rows, int64_t cols, double epsilon, const void *x,
                     const void *w, const void *b, void *y, void *mean, void *rstd);
-  int (*layer_norm_backward)(const mr_launch *l, int64_t rows, int64_t cols, const void *x, const void *w,
-                             const void *mean, const void *rstd, const void *dy, void *dx, void *dw, void *db);
+  int (*layer_norm_backward)(const mr_launch *l, int64_t rows, int64_t cols, const void *x,
+                             const void *w, const void *mean, const void *rstd, const void *dy,
+                             void *dx, void *dw, void *db);
   int (*rms_norm)(const mr_launch *l, int64_t rows, int64_t cols, double epsilon, const void *x,
                   const void *w, void *y, void *rstd);
-  int (*rms_norm_backward)(const mr_launch *l, int64_t rows, int64_t cols, const void *x, const void *w,
-                           const void *rstd, const void *dy, void *dx, void *dw);
+  int (*rms_norm_backward)(const mr_launch *l, int64_t rows, int64_t cols, const void *x,
+                           const void *w, const void *rstd, const void *dy, void *dx, void *dw);
   int (*softmax)(const mr_launch *l, int64_t rows, int64_t cols, const void *x, void *y);
-  int (*softmax_backward)(const mr_launch *l, int64_t rows, int64_t cols, const void *y, const void *dy, void *dx);
+  int (*softmax_backward)(const mr_launch *l, int64_t rows, int64_t cols, const void *y,
+                          const void *dy, void *dx);
 
   /* out[rows, heads * head_size] contiguous; lse: real[rows * heads], row-major by row, log of the
    * sum of exponentials, written by the forward. Gradients have the strides of q, k, v. */
-  int (*attention)(const mr_launch *l, const mr_attention *a, const void *q, const void *k, const void *v,
-                   void *out, void *lse);
+  int (*attention)(const mr_launch *l, const mr_attention *a, const void *q, const void *k,
+                   const void *v, void *out, void *lse);
   int (*attention_backward)(const mr_launch *l, const mr_attention *a, const void *q, const void *k,
                             const void *v, const void *out, const void *lse, const void *dout,
                             void *dq, void *dk, void *dv);
 
-  int (*dropout)(const mr_launch *l, int64_t rows, int64_t cols, const mr_dropout *d, const void *x, void *y);
+  int (*dropout)(const mr_launch *l, int64_t rows, int64_t cols, const mr_dropout *d, const void *x,
+                 void *y);
   int (*dropout_backward)(const mr_launch *l, int64_t rows, int64_t cols, const mr_dropout *d,
                           const void *dy, void *dx);
 
   /* y[rows, cols] = w[ids[row]]; ids were checked against w's rows by the caller */
-  int (*embedding)(const mr_launch *l, int64_t rows, int64_t cols, const int32_t *ids, const void *w, void *y);
+  int (*embedding)(const mr_launch *l, int64_t rows, int64_t cols, const int32_t *ids,
+                   const void *w, void *y);
   int (*embedding_backward)(const mr_launch *l, int64_t rows, int64_t cols, int64_t vocabulary,
                             const int32_t *ids, const void *dy, void *dw);
 
   /* loss[row] = lse[row] - x[row, target]; 0 where the target is negative (ignored) */
-  int (*cross_entropy)(const mr_launch *l, int64_t rows, int64_t cols, const void *x, const int32_t *targets,
-                       void *loss, void *lse);
-  int (*cross_entropy_backward)(const mr_launch *l, int64_t rows, int64_t cols, const void *x, const void *lse,
-                                const int32_t *targets, const void *dloss, void *dx);
-  int (*squared_error)(const mr_launch *l, int64_t n, const void *a, const void *b, void *y); /* (a-b)^2 each */
-  int (*squared_error_backward)(const mr_launch *l, int64_t n, const void *a, const void *b, const void *dy,
-                                void *da, void *db);
+  int (*cross_entropy)(const mr_launch *l, int64_t rows, int64_t cols, const void *x,
+                       const int32_t *targets, void *loss, void *lse);
+  int (*cross_entropy_backward)(const mr_launch *l, int64_t rows, int64_t cols, const void *x,
+                                const void *lse, const int32_t *targets, const void *dloss,
+                                void *dx);
+
+  /* (a - b)^2, each */
+  int (*squared_error)(const mr_launch *l, int64_t n, const void *a, const void *b, void *y);
+  int (*squared_error_backward)(const mr_launch *l, int64_t n, const void *a, const void *b,
+                                const void *dy, void *da, void *db);
 
   /* y[1]; summed in a fixed order of blocks; w may be NULL (all ones) */
   int (*weighted_sum)(const mr_launch *l, int64_t n, const void *x, const void *w, void *y);
-  int (*weighted_sum_backward)(const mr_launch *l, int64_t n, const void *w, const void *dy, void *dx);
-  int (*sum_f64)(const mr_launch *l, int64_t n, const void *x, double *y);     /* plain sum, in double */
+  int (*weighted_sum_backward)(const mr_launch *l, int64_t n, const void *w, const void *dy,
+                               void *dx);
+  int (*sum_f64)(const mr_launch *l, int64_t n, const void *x,
+                 double *y); /* plain sum, in double */
   int (*sum_squares)(const mr_launch *l, int64_t n, const void *x, double *y); /* in double */
 
-  int (*argmax)(const mr_launch *l, int64_t rows, int64_t cols, const void *x, int32_t *y); /* first of equals */
+  /* the first of equals; NaN is passed over */
+  int (*argmax)(const mr_launch *l, int64_t rows, int64_t cols, const void *x, int32_t *y);
 
   /* flat parameter ranges: p, g, and state, n elements each, updated in place */
-  int (*sgd)(const mr_launch *l, int64_t n, const mr_sgd *o, const void *g, void *p, void *velocity);
-  int (*adamw)(const mr_launch *l, int64_t n, const mr_adamw *o, const void *g, void *p, void *m, void *v);
+  int (*sgd)(const mr_launch *l, int64_t n, const mr_sgd *o, const void *g, void *p,
+             void *velocity);
+  int (*adamw)(const mr_launch *l, int64_t n, const mr_adamw *o, const void *g, void *p, void *m,
+               void *v);
 } mr_kernels;
 
 #endif

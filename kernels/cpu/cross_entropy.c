@@ -1,0 +1,47 @@
+/* The negative log-probability of one target per row of logits; a negative target is ignored. */
+#include <math.h>
+#include <tgmath.h>
+
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/rows.h"
+#include "kernels/cpu/vector.h"
+#include "kernels/cpu/vector_math.h"
+
+static real log_sum_exp(int64_t n, const real *restrict x) {
+  const real highest = mr_greatest(n, x);
+  real sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; i++) sum += mr_exp(x[i] - highest);
+  return highest + log(sum);
+}
+
+static void backward(int64_t n, real lse, real dloss, const real *restrict x, real *restrict dx) {
+  for (int64_t i = 0; i < n; i++) dx[i] += dloss * mr_exp(x[i] - lse);
+}
+
+int MR_ROW(cross_entropy)(const mr_launch *l, int64_t rows, int64_t cols, const void *x,
+                          const int32_t *targets, void *loss, void *lse) {
+  const real *logits = x;
+  real *losses = loss, *lses = lse;
+#pragma omp parallel for num_threads(mr_threads(l, 8 * rows * cols)) schedule(static)
+  for (int64_t row = 0; row < rows; row++) {
+    const real *line = logits + row * cols;
+    lses[row] = log_sum_exp(cols, line);
+    losses[row] = targets[row] < 0 ? 0 : lses[row] - line[targets[row]];
+  }
+  return 0;
+}
+
+int MR_ROW(cross_entropy_backward)(const mr_launch *l, int64_t rows, int64_t cols, const void *x,
+                                   const void *lse, const int32_t *targets, const void *dloss,
+                                   void *dx) {
+  const real *lses = lse, *dlosses = dloss;
+#pragma omp parallel for num_threads(mr_threads(l, 8 * rows * cols)) schedule(static)
+  for (int64_t row = 0; row < rows; row++) {
+    if (targets[row] < 0) continue;
+    real *gradient = (real *)dx + row * cols;
+    backward(cols, lses[row], dlosses[row], (const real *)x + row * cols, gradient);
+    gradient[targets[row]] -= dlosses[row];
+  }
+  return 0;
+}

@@ -1,0 +1,32 @@
+/* How rows share work among threads.
+ *
+ * Invariant: work is cut by shape alone, into pieces that write different outputs, and a piece
+ * never knows which thread runs it. So the number of threads changes no bit. */
+#ifndef MR_CPU_PARALLEL_H
+#define MR_CPU_PARALLEL_H
+
+#include <stdint.h>
+
+#include "kernels/kernels.h"
+
+enum {
+  MR_BLOCK = 4096,       /* elements of a piece of a plain array */
+  MR_COLUMNS = 64,       /* columns of a piece that is summed over its rows */
+  MR_SERIAL_WORK = 16384 /* below this, waking threads costs more than it saves */
+};
+
+/* Threads for `work` element operations (an exponential counts as about eight). */
+static inline int mr_threads(const mr_launch *l, int64_t work) {
+  return work < MR_SERIAL_WORK ? 1 : l->threads;
+}
+
+static inline int64_t mr_min(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static inline int64_t mr_max(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Rows of a piece of a matrix: about MR_BLOCK elements, one row at least. */
+static inline int64_t mr_rows_per_block(int64_t cols) {
+  return mr_max(1, MR_BLOCK / mr_max(1, cols));
+}
+
+#endif

@@ -1,0 +1,107 @@
+/* Products are cut into tiles of c; each tile is one single-threaded OpenBLAS call, k whole.
+ *
+ * Invariant: tiles follow from m, n and k alone. OpenBLAS may round an element differently when
+ * it is part of another tile, so this is what makes results independent of the threads. */
+#include "kernels/cpu/products.h"
+
+#include <cblas.h>
+#include <errno.h>
+#include <limits.h>
+#include <stddef.h>
+
+#include "kernels/cpu/parallel.h"
+
+#if MR_REAL_BITS == 64
+#define multiply_matrices cblas_dgemm
+#else
+#define multiply_matrices cblas_sgemm
+#endif
+
+enum {
+  EDGE = 16,          /* tile edges are multiples of this, but for the last of a row or column */
+  SMALLEST_TILE = 96, /* a tile's longer edge is not cut below this ... */
+  LARGEST_TILE = 1024 /* ... and is cut above this */
+};
+
+/* Multiply-adds of a tile that is worth a thread's while: some 20 microseconds. */
+static const double TILE_WORK = 1 << 20;
+
+typedef struct grid {
+  int64_t tile_m, tile_n; /* extents of a tile */
+  int64_t across, tiles;  /* tiles in a row of tiles, and in all */
+} grid;
+
+static int64_t pieces(int64_t n, int64_t size) { return (n + size - 1) / size; }
+
+static int64_t half(int64_t edge) { return pieces(pieces(edge, 2), EDGE) * EDGE; }
+
+/* Halves the longer edge as long as tiles stay large enough, until there are 16 or more. */
+static grid cut(const mr_product *p) {
+  grid g = {p->m, p->n, 1, 1};
+  if (p->m == 0 || p->n == 0) return (grid){0, 0, 0, 0};
+  for (;;) {
+    const int64_t longer = mr_max(g.tile_m, g.tile_n);
+    const double work = (double)g.tile_m * (double)g.tile_n * (double)mr_max(1, p->k);
+    const int enough = g.tiles >= 16 || longer < 2 * SMALLEST_TILE || work < 2 * TILE_WORK;
+    if (enough && longer <= LARGEST_TILE) return g;
+    if (g.tile_m >= g.tile_n) {
+      g.tile_m = half(g.tile_m);
+    } else {
+      g.tile_n = half(g.tile_n);
+    }
+    g.across = pieces(p->n, g.tile_n);
+    g.tiles = g.across * pieces(p->m, g.tile_m);
+  }
+}
+
+static void set_rows(int64_t rows, int64_t cols, int64_t stride, const real *restrict bias,
+                     real *restrict c) {
+  for (int64_t row = 0; row < rows; row++) {
+    for (int64_t j = 0; j < cols; j++) c[row * stride + j] = bias[j];
+  }
+}
+
+/* c = beta c; whatever c held is forgotten when beta is 0 */
+static void scale_rows(int64_t rows, int64_t cols, int64_t stride, real beta, real *c) {
+  for (int64_t row = 0; row < rows; row++) {
+    for (int64_t j = 0; j < cols; j++) {
+      c[row * stride + j] = beta == 0 ? 0 : beta * c[row * stride + j];
+    }
+  }
+}
+
+static void work_out(const mr_product *p, const grid *g, int64_t tile) {
+  const int64_t row = tile / g->across * g->tile_m, col = tile % g->across * g->tile_n;
+  const int64_t m = mr_min(g->tile_m, p->m - row), n = mr_min(g->tile_n, p->n - col);
+  real *c = p->c + row * p->n + col;
+  if (p->bias != NULL) set_rows(m, n, p->n, p->bias + col, c);
+  if (p->k == 0) {
+    scale_rows(m, n, p->n, p->beta, c);
+    return;
+  }
+  const real *a = p->a + (p->transpose_a ? row : row * p->k);
+  const real *b = p->b + (p->transpose_b ? col * p->k : col);
+  multiply_matrices(CblasRowMajor, p->transpose_a ? CblasTrans : CblasNoTrans,
+                    p->transpose_b ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)p->k, p->alpha,
+                    a, (int)(p->transpose_a ? p->m : p->k), b, (int)(p->transpose_b ? p->k : p->n),
+                    p->beta, c, (int)p->n);
+}
+
+/* One team works through the tiles of all products, each thread taking the next. */
+int MR_ROW(products)(const mr_launch *l, int count, const mr_product *products) {
+  grid grids[2] = {{0}};
+  int64_t tiles = 0;
+  for (int i = 0; i < count; i++) {
+    const mr_product *p = &products[i];
+    if (p->m > INT_MAX || p->n > INT_MAX || p->k > INT_MAX) return EOVERFLOW;
+    grids[i] = cut(p);
+    tiles += grids[i].tiles;
+  }
+  const int threads = (int)mr_min(l->threads, mr_max(1, tiles));
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+  for (int64_t tile = 0; tile < tiles; tile++) {
+    const int second = tile >= grids[0].tiles;
+    work_out(&products[second], &grids[second], second ? tile - grids[0].tiles : tile);
+  }
+  return 0;
+}

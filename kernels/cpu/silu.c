@@ -1,0 +1,33 @@
+/* y = x sigmoid(x) */
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/rows.h"
+#include "kernels/cpu/vector_math.h"
+
+static void forward(int64_t n, const real *restrict x, real *restrict y) {
+  for (int64_t i = 0; i < n; i++) y[i] = x[i] * mr_sigmoid(x[i]);
+}
+
+static void backward(int64_t n, const real *restrict x, const real *restrict dy,
+                     real *restrict dx) {
+  for (int64_t i = 0; i < n; i++) {
+    const real s = mr_sigmoid(x[i]);
+    dx[i] += dy[i] * (s + x[i] * (s * (1 - s)));
+  }
+}
+
+int MR_ROW(silu)(const mr_launch *l, int64_t n, const void *x, void *y) {
+#pragma omp parallel for num_threads(mr_threads(l, 8 * n)) schedule(static)
+  for (int64_t first = 0; first < n; first += MR_BLOCK) {
+    forward(mr_min(MR_BLOCK, n - first), (const real *)x + first, (real *)y + first);
+  }
+  return 0;
+}
+
+int MR_ROW(silu_backward)(const mr_launch *l, int64_t n, const void *x, const void *dy, void *dx) {
+#pragma omp parallel for num_threads(mr_threads(l, 8 * n)) schedule(static)
+  for (int64_t first = 0; first < n; first += MR_BLOCK) {
+    backward(mr_min(MR_BLOCK, n - first), (const real *)x + first, (const real *)dy + first,
+             (real *)dx + first);
+  }
+  return 0;
+}
