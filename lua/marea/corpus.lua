@@ -1,0 +1,169 @@
+-- Corpora: sequences of symbols with a split and fields each. Ids count from 1 over the whole
+-- corpus, training first, then validation, then test; none is in two splits.
+--
+-- A corpus that was made in memory and one that was opened from a file are the same object over the
+-- same tensors; the hash is of the content, whatever its path or age.
+
+local card = require "marea.corpus.card"
+local fault = require "marea.fault"
+local json = require "marea.json"
+local options = require "marea.options"
+local sequences = require "marea.corpus.sequences"
+
+local corpus = {}
+
+local methods = {}
+local meta = { __name = "marea.corpus" }
+
+-- `card` is made when it is first asked for: it reads the whole corpus.
+function meta.__index(self, key)
+  if key == "card" then
+    local record = card.of(self)
+    rawset(self, "card", record)
+    return record
+  end
+  return methods[key]
+end
+
+local function new(held, symbols, notes)
+  local rows, offsets = sequences.rows(held)
+  return setmetatable({
+    size = #rows, vocabulary = symbols.vocabulary, begin = symbols.begin, pad = symbols.pad,
+    notes = notes, held = held, all_rows = rows, offsets = offsets, by_split = {},
+  }, meta)
+end
+
+--- Makes a corpus of sequences, for sources that have no function here. Targets of -100 do not
+--- count. Errors, code 2: ids outside the vocabulary, lists that do not match, unknown splits,
+--- fields that are not the same in all sequences.
+---@param source table sequences = list of {inputs, targets, split, fields = {name = value}};
+---  vocabulary = number of symbols; begin, pad = symbols, where there are; notes = for the card
+---@return table corpus
+function corpus.from(source)
+  options.check(source, "corpus.from", { "sequences", "vocabulary", "begin", "pad", "notes" })
+  local vocabulary = options.integer(source.vocabulary, "corpus.from: vocabulary", 1)
+  if type(source.sequences) ~= "table" or #source.sequences == 0 then
+    fault.raise(2, "corpus.from expects a list of sequences with at least one")
+  end
+  local symbols = { vocabulary = vocabulary, begin = source.begin, pad = source.pad }
+  return new(sequences.hold(source.sequences, vocabulary), symbols, source.notes)
+end
+
+--- Draws sequences of a chain over four symbols; see corpus/symbols.lua.
+---@param given table {seed, train, validation, test}
+---@return table corpus
+function corpus.symbols(given)
+  return corpus.from(require("marea.corpus.symbols").draw(given))
+end
+
+--- Reads JSON lines as bytes; see corpus/jsonl.lua.
+---@param given table {path, field, split, fields, context}
+---@return table corpus
+function corpus.jsonl(given)
+  return corpus.from(require("marea.corpus.jsonl").read(given))
+end
+
+--- Reads plain text as bytes; see corpus/text.lua.
+---@param given table {path, separator, split, context}
+---@return table corpus
+function corpus.text(given)
+  return corpus.from(require("marea.corpus.text").read(given))
+end
+
+--- Opens a corpus that corpus:write wrote.
+--- Errors: code 1 for a file that cannot be read, code 3 for one that is damaged, altered or
+--- foreign.
+---@param path string
+---@return table corpus
+function corpus.open(path)
+  local held, metadata = sequences.read(path)
+  local symbols = json.decode(metadata.symbols or "null")
+  if type(symbols) ~= "table" then
+    fault.raise_at(3, path, "the corpus does not name its symbols")
+  end
+  local opened = new(held, symbols, json.decode(metadata.notes or "null"))
+  if opened:hash() ~= metadata.hash then
+    fault.raise_at(3, path, "the corpus was altered: expected hash %s, got %s",
+                   tostring(metadata.hash), opened:hash())
+  end
+  return opened
+end
+
+--- Whether a value is a corpus.
+---@param value any
+---@return boolean
+function corpus.is(value)
+  return type(value) == "table" and getmetatable(value) == meta
+end
+
+local function symbols_of(self)
+  return { vocabulary = self.vocabulary, begin = self.begin, pad = self.pad }
+end
+
+--- The row of a sequence: {id, split, tokens = supervised positions, length = inputs, fields ...}.
+--- Errors, code 2: an id that the corpus does not have.
+---@param id integer
+---@return table row shared; not to be changed
+function methods:sequence(id)
+  local row = self.all_rows[id]
+  if not row then
+    fault.raise(2, "expected a sequence id from 1 to %d, got %s", self.size, tostring(id))
+  end
+  return row
+end
+
+--- The rows of a split, or of all, in the order of ids.
+---@param split? string "train", "validation" or "test"
+---@return table[] rows shared; not to be changed
+function methods:rows(split)
+  if not split then return self.all_rows end
+  if not self.by_split[split] then
+    if not require("marea.corpus.split").code(split) then
+      fault.raise(2, "expected a split, train, validation or test, got %q", tostring(split))
+    end
+    local rows = {}
+    for _, row in ipairs(self.all_rows) do
+      if row.split == split then rows[#rows + 1] = row end
+    end
+    self.by_split[split] = rows
+  end
+  return self.by_split[split]
+end
+
+local function part(self, tensor, id)
+  local row = methods.sequence(self, id)
+  return tensor:slice(self.offsets[id] + 1, row.length):values()
+end
+
+--- The inputs of a sequence.
+---@param id integer
+---@return integer[] ids from 0
+function methods:inputs(id)
+  return part(self, self.held.inputs, id)
+end
+
+--- The targets of a sequence; -100 where a position does not count.
+---@param id integer
+---@return integer[] ids from 0, or -100
+function methods:targets(id)
+  return part(self, self.held.targets, id)
+end
+
+--- sha-256 of the content.
+---@return string hash 64 hexadecimal digits
+function methods:hash()
+  if not self.known_hash then self.known_hash = sequences.hash(self.held, symbols_of(self)) end
+  return self.known_hash
+end
+
+--- Writes the corpus to a safetensors file, as a whole or not at all. The bytes depend on the
+--- content only.
+---@param path string
+function methods:write(path)
+  sequences.write(path, self.held, {
+    kind = "marea corpus", hash = self:hash(), symbols = json.encode(symbols_of(self)),
+    notes = self.notes and json.encode(self.notes) or nil,
+  })
+end
+
+return corpus

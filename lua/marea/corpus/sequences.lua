@@ -1,0 +1,146 @@
+-- What a corpus holds, as tensors: all sequences end to end, and where each begins. The same
+-- tensors whether they were just made or read from a file, so hash and rows cannot differ between
+-- the two.
+
+local columns = require "marea.corpus.columns"
+local core = require "marea.core"
+local fault = require "marea.fault"
+local json = require "marea.json"
+local split = require "marea.corpus.split"
+
+local sequences = {}
+
+local ignored = -100
+local tensor_names = { "inputs", "targets", "offsets", "split" }
+
+local function check_ids(ids, what, highest, ignorable)
+  for position, id in ipairs(ids) do
+    local fine = math.type(id) == "integer" and (id >= 0 and id < highest or
+                                                 ignorable and id == ignored)
+    if not fine then
+      fault.raise(2, "corpus: %s, position %d: expected an id from 0 to %d%s, got %s", what,
+                  position, highest - 1, ignorable and " or -100" or "", tostring(id))
+    end
+  end
+end
+
+local function check_sequence(sequence, number, vocabulary)
+  local what = ("sequence %d"):format(number)
+  if type(sequence.inputs) ~= "table" or type(sequence.targets) ~= "table" then
+    fault.raise(2, "corpus: %s: expected lists of inputs and targets", what)
+  end
+  if #sequence.inputs == 0 or #sequence.inputs ~= #sequence.targets then
+    fault.raise(2, "corpus: %s: expected as many targets as inputs, and at least one, got %d " ..
+                "and %d", what, #sequence.targets, #sequence.inputs)
+  end
+  if not split.code(sequence.split) then
+    fault.raise(2, "corpus: %s: expected split %s, got %q", what,
+                table.concat(split.names, ", "), tostring(sequence.split))
+  end
+  check_ids(sequence.inputs, what .. ", inputs", vocabulary, false)
+  check_ids(sequence.targets, what .. ", targets", vocabulary, true)
+end
+
+-- Train first, then validation, then test; the given order within each.
+local function ordered(list)
+  local result = {}
+  for _, name in ipairs(split.names) do
+    for _, sequence in ipairs(list) do
+      if sequence.split == name then result[#result + 1] = sequence end
+    end
+  end
+  return result
+end
+
+--- Makes the tensors of a list of sequences.
+--- Errors, code 2: lists that do not match, ids outside the vocabulary, unknown splits.
+---@param list table[] {inputs, targets, split, fields}
+---@param vocabulary integer
+---@return table held {inputs i32 [T], targets i32 [T], offsets i64 [S+1], split i32 [S], columns}
+function sequences.hold(list, vocabulary)
+  for number, sequence in ipairs(list) do check_sequence(sequence, number, vocabulary) end
+  list = ordered(list)
+  local inputs, targets, offsets, codes = {}, {}, { 0 }, {}
+  for i, sequence in ipairs(list) do
+    table.move(sequence.inputs, 1, #sequence.inputs, #inputs + 1, inputs)
+    table.move(sequence.targets, 1, #sequence.targets, #targets + 1, targets)
+    offsets[i + 1], codes[i] = #inputs, split.code(sequence.split)
+  end
+  return {
+    inputs = core.from(inputs, "i32", { #inputs }),
+    targets = core.from(targets, "i32", { #targets }),
+    offsets = core.from(offsets, "i64", { #offsets }),
+    split = core.from(codes, "i32", { #codes }),
+    columns = columns.from_sequences(list),
+  }
+end
+
+--- The rows of a corpus: one table per sequence, in the order of ids.
+---@param held table
+---@return table[] rows {id, split, tokens = supervised positions, length = inputs, fields ...}
+---@return integer[] offsets
+function sequences.rows(held)
+  local offsets, codes = held.offsets:values(), held.split:values()
+  local targets = held.targets:values()
+  local rows = {}
+  for id = 1, #codes do
+    local tokens = 0
+    for i = offsets[id] + 1, offsets[id + 1] do
+      if targets[i] ~= ignored then tokens = tokens + 1 end
+    end
+    rows[id] = { id = id, split = split.names[codes[id] + 1], tokens = tokens,
+                 length = offsets[id + 1] - offsets[id] }
+  end
+  for _, column in ipairs(held.columns) do
+    for id, value in ipairs(columns.values(column)) do rows[id][column.name] = value end
+  end
+  return rows, offsets
+end
+
+--- sha-256 over the content: the four tensors, the columns, the meaning of the symbols.
+---@param held table
+---@param symbols table {vocabulary, begin, pad}
+---@return string hash
+function sequences.hash(held, symbols)
+  local parts = { "marea corpus", json.encode(symbols),
+                  json.encode(columns.describe(held.columns)) }
+  for _, name in ipairs(tensor_names) do parts[#parts + 1] = held[name]:hash() end
+  for _, column in ipairs(held.columns) do parts[#parts + 1] = column.tensor:hash() end
+  return core.file.sha256(table.concat(parts, "\n"))
+end
+
+--- Writes a corpus as a safetensors file, as a whole or not at all.
+---@param path string
+---@param held table
+---@param metadata table<string, string>
+function sequences.write(path, held, metadata)
+  local list = {}
+  for i, name in ipairs(tensor_names) do list[i] = { name, held[name] } end
+  for _, column in ipairs(held.columns) do
+    list[#list + 1] = { "field." .. column.name, column.tensor }
+  end
+  metadata.columns = json.encode(columns.describe(held.columns))
+  core.safetensors.write(path, list, metadata)
+end
+
+--- Reads what sequences.write wrote.
+--- Errors: code 1 for a file that cannot be read, code 3 for one that is damaged or no corpus.
+---@param path string
+---@return table held
+---@return table<string, string> metadata
+function sequences.read(path)
+  local file = core.safetensors.open(path)
+  local metadata = file:metadata()
+  local description = metadata.columns and json.decode(metadata.columns)
+  if metadata.kind ~= "marea corpus" or not description then
+    fault.raise_at(3, path, "this is no corpus of marea")
+  end
+  local held = {}
+  for _, name in ipairs(tensor_names) do held[name] = file:tensor(name) end
+  held.columns = columns.restore(description, function(name)
+    return file:tensor("field." .. name)
+  end)
+  return held, metadata
+end
+
+return sequences

@@ -1,0 +1,70 @@
+-- Plain text: a document a line, or documents of several lines with a separator between them.
+
+local documents = require "marea.corpus.documents"
+local fault = require "marea.fault"
+local options = require "marea.options"
+
+local text = {}
+
+local what = "corpus.text"
+
+-- Whether a line stands between two documents.
+local separators = {
+  blank = function(line) return line:find("^%s*$") ~= nil end,
+  ["%"] = function(line) return line == "%" end,
+}
+
+local function documents_by_line(content, path)
+  local list = {}
+  for number, line in documents.lines(content) do
+    list[number] = { text = line, place = ("%s:%d"):format(path, number) }
+  end
+  return list
+end
+
+-- Lines between separators, joined. Several blank lines are one separator; between two "%" there is
+-- a document, if an empty one, but none behind a last "%".
+local function documents_between(content, path, separator)
+  local is_separator, list, lines, first = separators[separator], {}, {}, 1
+  local function finish(number, wanted)
+    if wanted then
+      list[#list + 1] = { text = table.concat(lines, "\n"), place = ("%s:%d"):format(path, first) }
+    end
+    lines, first = {}, number + 1
+  end
+  local last = 0
+  for number, line in documents.lines(content) do
+    last = number
+    if is_separator(line) then
+      finish(number, #lines > 0 or separator == "%")
+    else
+      lines[#lines + 1] = line
+    end
+  end
+  finish(last, #lines > 0)
+  return list
+end
+
+--- Reads a file of plain text.
+--- Errors, code 2, with file and line: what documents.sequences refuses; an unknown separator.
+---@param given table path; separator = "line" (the default), "blank" or "%"; split = fractions
+---  {validation, test, seed}, 0.1 and 0.1 unless given; context = most bytes of a document
+---@return table source as corpus.from takes it
+function text.read(given)
+  options.check(given, what, { "path", "separator", "split", "context" })
+  local separator = given.separator or "line"
+  if separator ~= "line" and not separators[separator] then
+    fault.raise(2, '%s: separator must be "line", "blank" or "%%", got %q', what,
+                tostring(separator))
+  end
+  local content, path = documents.read(given.path, what)
+  local list = separator == "line" and documents_by_line(content, path) or
+    documents_between(content, path, separator)
+  local split = given.split or { validation = 0.1, test = 0.1 }
+  if type(split) ~= "table" then
+    fault.raise(2, "%s: split must be a table of fractions, got %s", what, type(split))
+  end
+  return documents.sequences(list, { split = split, context = given.context }, what, path)
+end
+
+return text
