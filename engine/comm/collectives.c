@@ -1,0 +1,178 @@
+/* The arguments of each operation, made into a record. */
+#include <stdio.h>
+
+#include "comm/transport.h"
+
+static mr_record new_record(mr_collective kind, const char *line) {
+  mr_record record = {.kind = (int32_t)kind, .dtype = -1, .reduction = -1, .peer = -1};
+  (void)snprintf(record.line, sizeof record.line, "%s", line ? line : "");
+  return record;
+}
+
+/* Fills in what is moved; `blocks` of count elements must fit into 64 bits of bytes. */
+static mr_status set_data(mr_record *record, int64_t count, mr_dtype dtype, int blocks) {
+  const char *name = mr_collective_name((mr_collective)record->kind);
+  int64_t bytes = 0;
+  if ((int)dtype < 0 || dtype >= MR_DTYPE_COUNT)
+    return mr_fail(MR_ERROR_ARGUMENT, "%s: no dtype %d", name, (int)dtype);
+  if (count < 0)
+    return mr_fail(MR_ERROR_ARGUMENT, "%s: a count of %lld is negative", name, (long long)count);
+  if (__builtin_mul_overflow(count, mr_dtype_size(dtype) * blocks, &bytes))
+    return mr_fail(MR_ERROR_ARGUMENT, "%s: %lld elements of %s for each of %d ranks overflow", name,
+                   (long long)count, mr_dtype_name(dtype), blocks);
+  record->count = count;
+  record->dtype = (int32_t)dtype;
+  return MR_OK;
+}
+
+static mr_status set_reduction(mr_record *record, mr_reduction reduction) {
+  const char *name = mr_collective_name((mr_collective)record->kind);
+  if ((int)reduction < 0 || reduction >= MR_REDUCTION_COUNT)
+    return mr_fail(MR_ERROR_ARGUMENT, "%s: no reduction %d", name, (int)reduction);
+  if (reduction == MR_MEAN && !mr_dtype_is_real((mr_dtype)record->dtype))
+    return mr_fail(MR_ERROR_ARGUMENT, "%s: a mean of %s has no exact value: sum it, then divide",
+                   name, mr_dtype_name((mr_dtype)record->dtype));
+  record->reduction = (int32_t)reduction;
+  return MR_OK;
+}
+
+static mr_status set_peer(mr_record *record, const mr_group *group, int peer) {
+  if (peer < 0 || peer >= group->size)
+    return mr_fail(MR_ERROR_ARGUMENT, "%s: no rank %d among the %d of %s",
+                   mr_collective_name((mr_collective)record->kind), peer, group->size, group->name);
+  record->peer = peer;
+  return MR_OK;
+}
+
+/* The end of the blocking forms. */
+static mr_status complete(mr_status posted, mr_handle *handle) {
+  if (posted != MR_OK) return posted;
+  mr_status status = mr_handle_wait(handle);
+  mr_handle_release(handle);
+  return status;
+}
+
+mr_status mr_group_all_reduce_async(mr_group *group, void *data, int64_t count, mr_dtype dtype,
+                                    mr_reduction reduction, const char *line, mr_handle **handle) {
+  mr_record record = new_record(MR_ALL_REDUCE, line);
+  *handle = NULL;
+  MR_TRY(set_data(&record, count, dtype, 1));
+  MR_TRY(set_reduction(&record, reduction));
+  return mr_handle_post(group, &record, data, data, handle);
+}
+
+mr_status mr_group_all_reduce(mr_group *group, void *data, int64_t count, mr_dtype dtype,
+                              mr_reduction reduction, const char *line) {
+  mr_handle *handle = NULL;
+  mr_status posted = mr_group_all_reduce_async(group, data, count, dtype, reduction, line, &handle);
+  return complete(posted, handle);
+}
+
+mr_status mr_group_broadcast_async(mr_group *group, void *data, int64_t count, mr_dtype dtype,
+                                   int root, const char *line, mr_handle **handle) {
+  mr_record record = new_record(MR_BROADCAST, line);
+  *handle = NULL;
+  MR_TRY(set_data(&record, count, dtype, 1));
+  MR_TRY(set_peer(&record, group, root));
+  return mr_handle_post(group, &record, data, data, handle);
+}
+
+mr_status mr_group_broadcast(mr_group *group, void *data, int64_t count, mr_dtype dtype, int root,
+                             const char *line) {
+  mr_handle *handle = NULL;
+  mr_status posted = mr_group_broadcast_async(group, data, count, dtype, root, line, &handle);
+  return complete(posted, handle);
+}
+
+mr_status mr_group_all_gather_async(mr_group *group, const void *data, void *result, int64_t count,
+                                    mr_dtype dtype, const char *line, mr_handle **handle) {
+  mr_record record = new_record(MR_ALL_GATHER, line);
+  *handle = NULL;
+  MR_TRY(set_data(&record, count, dtype, group->size));
+  return mr_handle_post(group, &record, data, result, handle);
+}
+
+mr_status mr_group_all_gather(mr_group *group, const void *data, void *result, int64_t count,
+                              mr_dtype dtype, const char *line) {
+  mr_handle *handle = NULL;
+  mr_status posted = mr_group_all_gather_async(group, data, result, count, dtype, line, &handle);
+  return complete(posted, handle);
+}
+
+mr_status mr_group_reduce_scatter_async(mr_group *group, const void *data, void *result,
+                                        int64_t count, mr_dtype dtype, mr_reduction reduction,
+                                        const char *line, mr_handle **handle) {
+  mr_record record = new_record(MR_REDUCE_SCATTER, line);
+  *handle = NULL;
+  MR_TRY(set_data(&record, count, dtype, group->size));
+  MR_TRY(set_reduction(&record, reduction));
+  return mr_handle_post(group, &record, data, result, handle);
+}
+
+mr_status mr_group_reduce_scatter(mr_group *group, const void *data, void *result, int64_t count,
+                                  mr_dtype dtype, mr_reduction reduction, const char *line) {
+  mr_handle *handle = NULL;
+  mr_status posted =
+      mr_group_reduce_scatter_async(group, data, result, count, dtype, reduction, line, &handle);
+  return complete(posted, handle);
+}
+
+mr_status mr_group_all_to_all_async(mr_group *group, const void *data, void *result, int64_t count,
+                                    mr_dtype dtype, const char *line, mr_handle **handle) {
+  mr_record record = new_record(MR_ALL_TO_ALL, line);
+  *handle = NULL;
+  MR_TRY(set_data(&record, count, dtype, group->size));
+  return mr_handle_post(group, &record, data, result, handle);
+}
+
+mr_status mr_group_all_to_all(mr_group *group, const void *data, void *result, int64_t count,
+                              mr_dtype dtype, const char *line) {
+  mr_handle *handle = NULL;
+  mr_status posted = mr_group_all_to_all_async(group, data, result, count, dtype, line, &handle);
+  return complete(posted, handle);
+}
+
+mr_status mr_group_send_async(mr_group *group, const void *data, int64_t count, mr_dtype dtype,
+                              int to, int tag, const char *line, mr_handle **handle) {
+  mr_record record = new_record(MR_SEND, line);
+  *handle = NULL;
+  MR_TRY(set_data(&record, count, dtype, 1));
+  MR_TRY(set_peer(&record, group, to));
+  record.tag = tag;
+  return mr_handle_post(group, &record, data, NULL, handle);
+}
+
+mr_status mr_group_send(mr_group *group, const void *data, int64_t count, mr_dtype dtype, int to,
+                        int tag, const char *line) {
+  mr_handle *handle = NULL;
+  mr_status posted = mr_group_send_async(group, data, count, dtype, to, tag, line, &handle);
+  return complete(posted, handle);
+}
+
+mr_status mr_group_receive_async(mr_group *group, void *data, int64_t count, mr_dtype dtype,
+                                 int from, int tag, const char *line, mr_handle **handle) {
+  mr_record record = new_record(MR_RECEIVE, line);
+  *handle = NULL;
+  MR_TRY(set_data(&record, count, dtype, 1));
+  MR_TRY(set_peer(&record, group, from));
+  record.tag = tag;
+  return mr_handle_post(group, &record, NULL, data, handle);
+}
+
+mr_status mr_group_receive(mr_group *group, void *data, int64_t count, mr_dtype dtype, int from,
+                           int tag, const char *line) {
+  mr_handle *handle = NULL;
+  mr_status posted = mr_group_receive_async(group, data, count, dtype, from, tag, line, &handle);
+  return complete(posted, handle);
+}
+
+mr_status mr_group_barrier_async(mr_group *group, const char *line, mr_handle **handle) {
+  mr_record record = new_record(MR_BARRIER, line);
+  return mr_handle_post(group, &record, NULL, NULL, handle);
+}
+
+mr_status mr_group_barrier(mr_group *group, const char *line) {
+  mr_handle *handle = NULL;
+  mr_status posted = mr_group_barrier_async(group, line, &handle);
+  return complete(posted, handle);
+}

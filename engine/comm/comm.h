@@ -1,0 +1,152 @@
+/* Ranks: groups of them, and the operations that move data within a group.
+ *
+ * A program opens the world once. Every operation is posted, compared with what the other
+ * members of the group posted at the same place in the order, and only then started: ranks that
+ * disagree all fail with MR_ERROR_RANKS and each other's lines, before any data is read.
+ * Collectives of one group start in the order in which they were posted; messages between two
+ * ranks likewise, independently of the collectives.
+ *
+ * Data are raw buffers in host memory, `count` elements of a dtype. A buffer must stay valid and
+ * untouched from the post until its handle is done. A count of 0 is compared and moves nothing.
+ * `line` is the caller's place ("recipes/x.lua:12") for messages, cut at MR_LINE_BYTES - 1, or
+ * NULL. Ranks are 0-based; ranks in messages are those of the world.
+ *
+ * The same operation on the same ranks, counts and values gives the same bits every time, and
+ * the same bits on every rank. All calls come from one thread.
+ *
+ * Errors of every operation: MR_ERROR_ARGUMENT (negative count, unknown rank, a mean of
+ * integers), MR_ERROR_MEMORY, MR_ERROR_RANKS (disagreement; a rank is lost or has finished;
+ * ranks that wait for each other), MR_ERROR_PEER (another rank stopped first with an error). */
+#ifndef MR_COMM_COMM_H
+#define MR_COMM_COMM_H
+
+#include <stdint.h>
+
+#include "base/dtype.h"
+#include "base/status.h"
+#include "comm/ledger.h"
+
+enum { MR_LINE_BYTES = 120 };
+
+typedef struct mr_group mr_group;
+typedef struct mr_handle mr_handle;
+
+typedef enum mr_reduction { MR_SUM, MR_MEAN, MR_MAX, MR_MIN, MR_REDUCTION_COUNT } mr_reduction;
+
+/* "sum", "mean", "max", "min"; static. */
+const char *mr_reduction_name(mr_reduction reduction);
+/* The reduction of that name, or -1. */
+int mr_reduction_find(const char *name);
+
+/* Opens the world and sets *world, owned by the caller: all ranks when this process was started
+ * as one of several (mpirun, srun), else this process alone, for which MPI is never started.
+ * A second call gives the same world, retained. Errors: MR_ERROR_ENVIRONMENT, MR_ERROR_MEMORY,
+ * MR_ERROR_ARGUMENT after the world was closed. */
+mr_status mr_comm_open(mr_group **world);
+
+/* Ends the world in good order: completes what is pending, waits until all ranks close, shuts
+ * MPI down. On failure nothing was shut down and mr_comm_leave is what remains. The group stays
+ * the caller's to release; operations on any group fail from then on. */
+mr_status mr_comm_close(mr_group *world);
+
+/* For a rank that stops with an error: tells the other ranks, which get MR_ERROR_PEER and
+ * "rank 1 stopped: MESSAGE" from whatever they wait in or post next, and waits up to two seconds
+ * for them to leave as well. Afterwards the process is to end by exit() with
+ * mr_comm_peer_exit_code. Flush what was printed before the call: where ranks share no host,
+ * MPI ends all of them from here and the call does not return. */
+void mr_comm_leave(mr_group *world, int exit_code, const char *message);
+
+/* The exit code of the rank that left first, this one included, so that all end with the same
+ * code; 6 when none did. */
+int mr_comm_peer_exit_code(const mr_group *world);
+
+/* "one process", "shared" or "control": how records are compared. Static. */
+const char *mr_comm_board_name(const mr_group *group);
+
+int mr_group_rank(const mr_group *group);
+int mr_group_size(const mr_group *group);
+/* Among the group's members on this host. */
+int mr_group_local_rank(const mr_group *group);
+int mr_group_local_size(const mr_group *group);
+/* The world's rank of a member. */
+int mr_group_world_rank(const mr_group *group, int member);
+/* "the world", or "group 1 of the world" after its colour. Owned by the group. */
+const char *mr_group_name(const mr_group *group);
+
+/* Splits a group: members with the same colour (>= 0) form a new group, ordered by key, then by
+ * rank. A colour of -1 joins none and sets *group to NULL. Collective. */
+mr_status mr_group_split(mr_group *parent, int color, int key, const char *line, mr_group **group);
+
+mr_group *mr_group_retain(mr_group *group);
+/* NULL does nothing. Communicators live until the world closes, so ranks may release in any
+ * order. */
+void mr_group_release(mr_group *group);
+
+/* Calls and bytes so far. */
+mr_ledger mr_ledger_read(const mr_group *group);
+
+/* Moves every pending operation of the world on, without waiting. Fails only when no operation
+ * can succeed any more (MR_ERROR_PEER, MR_ERROR_RANKS); a disagreement belongs to its handle. */
+mr_status mr_group_progress(mr_group *group);
+
+/* 1 when the operation has ended, well or not; moves pending operations on. */
+int mr_handle_test(mr_handle *handle);
+/* Waits for the end and returns the operation's status; may be called again. */
+mr_status mr_handle_wait(mr_handle *handle);
+/* Gives the handle back; an operation that is pending is completed first, and its failure is
+ * then not reported. NULL does nothing. */
+void mr_handle_release(mr_handle *handle);
+
+/* Each operation in two forms: posted, with a handle to wait on, and waited for. */
+
+/* data[i] = reduction over all ranks of data[i], in place. MR_MEAN is the sum times 1/size, for
+ * f32 and f64. A NaN on any rank makes max and min NaN. */
+mr_status mr_group_all_reduce_async(mr_group *group, void *data, int64_t count, mr_dtype dtype,
+                                    mr_reduction reduction, const char *line, mr_handle **handle);
+mr_status mr_group_all_reduce(mr_group *group, void *data, int64_t count, mr_dtype dtype,
+                              mr_reduction reduction, const char *line);
+
+/* data of `root` replaces everybody's. */
+mr_status mr_group_broadcast_async(mr_group *group, void *data, int64_t count, mr_dtype dtype,
+                                   int root, const char *line, mr_handle **handle);
+mr_status mr_group_broadcast(mr_group *group, void *data, int64_t count, mr_dtype dtype, int root,
+                             const char *line);
+
+/* result[size][count] = the ranks' data[count], in rank order. data may be this rank's own block
+ * of result, or not overlap it. */
+mr_status mr_group_all_gather_async(mr_group *group, const void *data, void *result, int64_t count,
+                                    mr_dtype dtype, const char *line, mr_handle **handle);
+mr_status mr_group_all_gather(mr_group *group, const void *data, void *result, int64_t count,
+                              mr_dtype dtype, const char *line);
+
+/* result[count] = this rank's block of the reduction of data[size][count]; they do not overlap.
+ * Reductions as for all_reduce. */
+mr_status mr_group_reduce_scatter_async(mr_group *group, const void *data, void *result,
+                                        int64_t count, mr_dtype dtype, mr_reduction reduction,
+                                        const char *line, mr_handle **handle);
+mr_status mr_group_reduce_scatter(mr_group *group, const void *data, void *result, int64_t count,
+                                  mr_dtype dtype, mr_reduction reduction, const char *line);
+
+/* Block r of result[size][count] = block `rank` of rank r's data[size][count]; they do not
+ * overlap. */
+mr_status mr_group_all_to_all_async(mr_group *group, const void *data, void *result, int64_t count,
+                                    mr_dtype dtype, const char *line, mr_handle **handle);
+mr_status mr_group_all_to_all(mr_group *group, const void *data, void *result, int64_t count,
+                              mr_dtype dtype, const char *line);
+
+/* Messages. The k-th send from a to b meets the k-th receive of b from a; count, dtype and tag
+ * must agree. A send is not done before its receive was posted. A rank may send to itself. */
+mr_status mr_group_send_async(mr_group *group, const void *data, int64_t count, mr_dtype dtype,
+                              int to, int tag, const char *line, mr_handle **handle);
+mr_status mr_group_send(mr_group *group, const void *data, int64_t count, mr_dtype dtype, int to,
+                        int tag, const char *line);
+mr_status mr_group_receive_async(mr_group *group, void *data, int64_t count, mr_dtype dtype,
+                                 int from, int tag, const char *line, mr_handle **handle);
+mr_status mr_group_receive(mr_group *group, void *data, int64_t count, mr_dtype dtype, int from,
+                           int tag, const char *line);
+
+/* Done when every member has posted it. */
+mr_status mr_group_barrier_async(mr_group *group, const char *line, mr_handle **handle);
+mr_status mr_group_barrier(mr_group *group, const char *line);
+
+#endif

@@ -1,0 +1,41 @@
+/* A record: what a rank says about an operation that it posts. Records of one place in the order
+ * are compared by every member; the line takes no part in it. */
+#ifndef MR_COMM_RECORD_H
+#define MR_COMM_RECORD_H
+
+#include "comm/comm.h"
+
+/* Plain data of a fixed size: it lies in shared memory and travels as bytes. */
+typedef struct mr_record {
+  int64_t count;
+  int32_t kind;      /* mr_collective */
+  int32_t dtype;     /* mr_dtype, or -1 */
+  int32_t reduction; /* mr_reduction, or -1 */
+  int32_t peer;      /* root of a broadcast, other end of a message (group rank), or -1 */
+  int32_t tag;
+  char line[MR_LINE_BYTES];
+} mr_record;
+
+enum { MR_RECORD_TEXT = 256, MR_REPORT_TEXT = 1536 };
+
+/* "all_reduce sum f32 x 282628 at recipes/minimum.lua:31" into text; returns text. */
+const char *mr_record_text(const mr_group *group, const mr_record *record,
+                           char text[MR_RECORD_TEXT]);
+
+/* 1 when two members' records of a collective say the same. */
+int mr_record_agrees(const mr_record *a, const mr_record *b);
+
+/* 1 when a send and a receive say the same. */
+int mr_record_meets(const mr_record *a, const mr_record *b);
+
+/* Fails with MR_ERROR_RANKS and all distinct records of collective `sequence` (0-based), each
+ * with its ranks. records[size]; arrived[member] is 0 where none came. */
+mr_status mr_record_fail(const mr_group *group, int64_t sequence, const mr_record *records,
+                         const char *arrived);
+
+/* Fails with MR_ERROR_RANKS for message `sequence` (0-based) of a pair: `mine` is this rank's
+ * record, `theirs` its peer's. */
+mr_status mr_record_fail_pair(const mr_group *group, int64_t sequence, const mr_record *mine,
+                              const mr_record *theirs);
+
+#endif

@@ -1,0 +1,120 @@
+/* Inside the comm floor: the structures behind the public handles, and what a transport and a
+ * board provide. A transport moves data between ranks; a board carries records.
+ *
+ * An operation goes through the stages of mr_stage. It belongs to a lane: the collectives of a
+ * group, the sends to one peer, or the receives from one peer. Invariant: within a lane
+ * operations are announced and started in the order of their sequence numbers, which are equal
+ * on all members because each counts its own posts. */
+#ifndef MR_COMM_TRANSPORT_H
+#define MR_COMM_TRANSPORT_H
+
+#include "comm/comm.h"
+#include "comm/presence.h"
+#include "comm/record.h"
+
+typedef struct mr_world mr_world;
+typedef struct mr_transport mr_transport;
+typedef struct mr_board mr_board;
+
+typedef struct mr_lane {
+  int64_t posted, announced, started; /* sequence numbers of the next operation in each */
+} mr_lane;
+
+typedef enum mr_stage {
+  MR_QUEUED,    /* the others do not know of it yet */
+  MR_ANNOUNCED, /* its record is on the board */
+  MR_STARTED,   /* all agreed; the transport moves data */
+  MR_DONE       /* `status` holds */
+} mr_stage;
+
+struct mr_handle {
+  int references; /* the caller's and, until MR_DONE, the queue's */
+  mr_group *group;
+  mr_lane *lane;
+  int64_t sequence;
+  mr_record record;
+  const void *data; /* what this rank hands in */
+  void *result;     /* what it gets; the same buffer for operations in place */
+  mr_stage stage;
+  mr_status status;
+  char *message;   /* of a failure; NULL when there was no memory to keep it */
+  int missing;     /* while announced: a member whose record has not come, or -1 */
+  double disputed; /* when a disagreement was first seen, or 0 */
+  void *exchange;  /* the board's, while announced */
+  void *transfer;  /* the transport's, while started */
+  mr_handle *next; /* in the queue of the world */
+};
+
+struct mr_group {
+  int references;
+  mr_world *world;
+  char *name;
+  int rank, size;
+  int local_rank, local_size;
+  int *members; /* ranks of the world */
+  mr_lane collectives;
+  mr_lane *sends, *receives; /* [size] */
+  mr_ledger ledger;
+  mr_board *board;     /* NULL when the group has one member */
+  void *communicators; /* the transport's */
+};
+
+struct mr_world {
+  const mr_transport *transport;
+  mr_group *group;
+  int groups;               /* alive */
+  int crowded;              /* this host has fewer cores than ranks */
+  int *hosts;               /* [size]: the lowest rank on each rank's host */
+  mr_presence *presence;    /* NULL when ranks are on several hosts, or there is one */
+  mr_handle *first, **last; /* the queue of all operations that are not done, in post order */
+  mr_status broken;         /* not MR_OK: why no operation can succeed any more */
+  char *broken_message;
+};
+
+struct mr_transport {
+  const char *name;
+
+  /* Starts moving the data of an agreed operation, and says whether that has ended. Everything
+   * but MR_MEAN's division, which the caller does. Count is above 0. */
+  mr_status (*start)(mr_handle *handle);
+  mr_status (*test)(mr_handle *handle, int *done);
+
+  /* The child's communicators, rank, size and members; size stays 0 for colour -1. Blocks. */
+  mr_status (*split)(mr_group *parent, int color, int key, mr_group *child);
+
+  /* For setting up: bytes of member 0 to all; the lowest flag of all. Both block. */
+  mr_status (*spread)(mr_group *group, void *data, int bytes);
+  mr_status (*lowest)(mr_group *group, int *flag);
+
+  /* Records over the network, for the control board: to all members, or between two ends of a
+   * message; theirs[size] or theirs[1]. */
+  mr_status (*exchange)(mr_handle *handle, mr_record *theirs, void **request);
+  mr_status (*exchanged)(void **request, int *done);
+
+  mr_status (*close)(mr_world *world); /* gives the communicators back, shuts down */
+  void (*stop)(int exit_code);         /* ends all processes, this one too; may be NULL */
+};
+
+/* The transport of one process. */
+extern const mr_transport mr_transport_single;
+/* Open MPI; mr_mpi_open starts it and fills rank, size, members and hosts of the world. */
+extern const mr_transport mr_transport_mpi;
+mr_status mr_mpi_open(mr_world *world);
+
+/* For the last group of a world. */
+void mr_world_release(mr_world *world);
+
+/* A group with one reference and its lanes; size and members are the transport's to set before
+ * mr_group_finish, which allocates what depends on them and opens the board. */
+mr_status mr_group_new(mr_world *world, const char *name, mr_group **group);
+mr_status mr_group_finish(mr_group *group);
+
+/* Posts an operation: takes a filled-in record, checks the world, appends to the queue and tries
+ * to move it on. *handle is the caller's. */
+mr_status mr_handle_post(mr_group *group, const mr_record *record, const void *data, void *result,
+                         mr_handle **handle);
+
+/* Makes every pending and later operation fail with `status` and the recorded message. */
+void mr_world_break(mr_world *world, mr_status status);
+
+#endif
