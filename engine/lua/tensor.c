@@ -317,6 +317,13 @@ static int read_gradient(lua_State *L) {
   return 1;
 }
 
+/* is_same(other): whether both are the same elements in memory. */
+static int read_is_same(lua_State *L) {
+  mr_tensor *a = check_readable(L, 1), *b = check_readable(L, 2);
+  lua_pushboolean(L, mr_tensor_data(a) == mr_tensor_data(b) && a->count == b->count);
+  return 1;
+}
+
 static int read_requires_gradient(lua_State *L) {
   lua_pushboolean(L, mr_lua_check_tensor(L, 1)->requires_gradient);
   return 1;
@@ -430,6 +437,7 @@ static const luaL_Reg methods[] = {{"shape", read_shape},
                                    {"total", read_total},
                                    {"hash", read_hash},
                                    {"gradient", read_gradient},
+                                   {"is_same", read_is_same},
                                    {"requires_gradient", read_requires_gradient},
                                    {"to", make_converted},
                                    {"copy", make_copy},

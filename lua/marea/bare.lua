@@ -1,0 +1,42 @@
+-- A model without a reducer (`replicate = false`): the recipe broadcasts its parameters and reduces
+-- its gradients itself. Here is only what notices whether it did.
+
+local fault = require "marea.fault"
+local loss = require "marea.loss"
+
+local bare = {}
+
+local Bare = {}
+Bare.__index = Bare
+
+--- Lets a recipe drive a model by hand: gives it model:loss(batch, weights), and watches the world
+--- for a reduction of the whole gradient buffer.
+---@param session table
+---@param model table root module
+---@param world table
+---@return table driver with begin_window and end_window
+function bare.new(session, model, world)
+  local self = setmetatable({ model = model, world = world, reductions = 0 }, Bare)
+  self.gradients = model:gradients()
+  function model.loss(_, batch, weights) return loss.weighted(session, model, batch, weights) end
+  return self
+end
+
+function Bare:begin_window()
+  self.reductions = 0
+  self.world.intercept = function(tensor)
+    if not tensor:is_same(self.gradients) then return false end
+    self.reductions = self.reductions + 1
+    return self.skip_reduction
+  end
+end
+
+function Bare:end_window()
+  self.world.intercept = nil
+  if self.world:size() > 1 and self.reductions ~= 1 then
+    fault.raise(1, "accumulate reduced the gradients of the model over the ranks %d times; a " ..
+                "window is reduced once (all_reduce of model:gradients())", self.reductions)
+  end
+end
+
+return bare

@@ -1,0 +1,85 @@
+-- Batches: the sequences of one microbatch as tensors.
+--
+-- packed: sequences end to end, no row is padding. padded: each sequence gets as many rows as the
+-- longest, filled up with the corpus's pad symbol and ignored targets. Either way `starts` and
+-- `lengths` say which rows a sequence has, so no sequence sees another, and `supervised` which of
+-- them have a target. A batch of zero sequences has zero rows and is like any other.
+
+local core = require "marea.core"
+
+local batch = {}
+
+local ignored = -100
+
+-- Positions (1-based, within the sequence) that have a target, in order.
+local function supervised_positions(corpus, sequence)
+  local positions = {}
+  if sequence.tokens == sequence.length and not sequence.masked then
+    for i = 1, sequence.length do positions[i] = i end
+    return positions
+  end
+  for i, target in ipairs(corpus:targets(sequence.id)) do
+    if target ~= ignored then positions[#positions + 1] = i end
+  end
+  return table.move(positions, (sequence.masked or 0) + 1, #positions, 1, {})
+end
+
+-- Removes the targets of positions that a window masks beyond what the corpus does.
+local function mask_targets_(targets, corpus, sequence, first)
+  local hidden = sequence.masked or 0
+  for i, target in ipairs(corpus:targets(sequence.id)) do
+    if hidden == 0 then return end
+    if target ~= ignored then
+      targets:set_(first + i - 1, ignored)
+      hidden = hidden - 1
+    end
+  end
+end
+
+local function gather(corpus, ids, sequences, layout)
+  if layout ~= "padded" then return corpus:gather(ids), nil end
+  local length = 0
+  for _, sequence in ipairs(sequences) do length = math.max(length, sequence.length) end
+  return corpus:gather_padded(ids, length), length
+end
+
+--- Builds the batch of a list of sequences.
+---@param corpus table
+---@param sequences table[] rows of the corpus, each with id, length, tokens
+---@param options {layout: string, seed?: integer, update?: integer} update nil: not training
+---@return table batch ids, targets, positions i32 [rows]; sequence_ids i64 [rows]; lengths, starts
+---  i64 [sequences]; sequences; supervised: for each sequence its rows (1-based) with a target;
+---  rows; tokens
+function batch.build(corpus, sequences, options)
+  local ids = {}
+  for i, sequence in ipairs(sequences) do ids[i] = sequence.id end
+  local made, padded_length = gather(corpus, ids, sequences, options.layout)
+  made.sequences, made.seed, made.update = sequences, options.seed, options.update
+  made.supervised, made.tokens, made.rows = {}, 0, made.ids:count()
+  local first = 1
+  for i, sequence in ipairs(sequences) do
+    if sequence.masked then mask_targets_(made.targets, corpus, sequence, first) end
+    local rows = supervised_positions(corpus, sequence)
+    for j, position in ipairs(rows) do rows[j] = first + position - 1 end
+    made.supervised[i] = rows
+    made.tokens = made.tokens + #rows
+    first = first + (padded_length or sequence.length)
+  end
+  return made
+end
+
+--- A tensor of one value per row from values per supervised position; 0 elsewhere.
+---@param made table a batch
+---@param dtype string
+---@param value fun(sequence_index: integer, position_index: integer): number
+---@return userdata tensor [rows]
+function batch.per_position(made, dtype, value)
+  local values = {}
+  for row = 1, made.rows do values[row] = 0 end
+  for s, rows in ipairs(made.supervised) do
+    for j, row in ipairs(rows) do values[row] = value(s, j) end
+  end
+  return core.from(values, dtype, { made.rows })
+end
+
+return batch

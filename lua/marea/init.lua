@@ -1,0 +1,52 @@
+-- marea: what a recipe or script gets from require "marea". Parts are loaded when first used.
+
+local core = require "marea.core"
+
+core.set_library(debug.getinfo(1, "S").source:match("^(@.*[/\\])init%.lua$") or "@")
+
+local marea = {
+  version = require "marea.version",
+}
+
+local parts = {
+  nn = true, optim = true, objective = true, sampler = true, corpus = true, schedule = true,
+  tensor = true, random = true,
+}
+
+--- Declares a recipe: the file returns what this returns.
+function marea.recipe(definition) return require("marea.recipe").declare(definition) end
+
+--- The ranks of this run; a single one outside mpirun.
+---@return marea.World
+function marea.world() return require("marea.world").get() end
+
+--- A scope in which operations are not recorded: `local _ <close> = marea.no_grad()`.
+function marea.no_grad() return core.no_grad() end
+
+--- Bytes of tensors and tables of the engine: {live, peak, requests}.
+function marea.memory() return core.memory() end
+
+--- Makes the model a replica on all ranks; for scripts. `recipe.loss` is `loss` of the options.
+---@param model table root module, materialized
+---@param options? {reduction?: string, loss?: function}
+---@return marea.Replica
+function marea.replicate(model, options)
+  options = options or {}
+  local session = {
+    recipe = { loss = options.loss or function(m, batch)
+      return require("marea.nn").cross_entropy(m(batch), batch.targets)
+    end },
+    terms = require("marea.objective").terms(require("marea.objective").global_token),
+  }
+  return require("marea.replica").new(session, model, marea.world(),
+                                      { reduction = options.reduction })
+end
+
+return setmetatable(marea, {
+  __index = function(self, name)
+    if not parts[name] then return nil end
+    local part = require("marea." .. name)
+    rawset(self, name, part)
+    return part
+  end,
+})

@@ -1,0 +1,64 @@
+-- The weighted sum of a recipe's losses over one microbatch.
+
+local fault = require "marea.fault"
+
+local loss = {}
+
+local function expected_shape(term, made)
+  if term.unit == "sequence" then return { #made.sequences }, "one loss per sequence" end
+  if term.unit == "microbatch" or term.unit == "window" then return {}, "one value" end
+  return { made.rows }, "one loss per position"
+end
+
+local function is_tensor(value)
+  return type(value) == "userdata" and (debug.getmetatable(value) or {}).__name == "marea.tensor"
+end
+
+local function shape_text(tensor) return "[" .. table.concat(tensor:shape(), ",") .. "]" end
+
+local function check(term, value, made, named)
+  local what = named and ("recipe.loss: " .. term.name) or "recipe.loss"
+  local shape, meaning = expected_shape(term, made)
+  local wanted = "[" .. table.concat(shape, ",") .. "]"
+  if not is_tensor(value) then
+    fault.raise(1, "%s must be a tensor %s (%s), got %s", what, wanted, meaning, type(value))
+  end
+  if shape_text(value) ~= wanted then
+    fault.raise(1, "%s must have shape %s (%s), got %s", what, wanted, meaning, shape_text(value))
+  end
+end
+
+local function add_statistics(statistics, term, value)
+  if not statistics or statistics.term and statistics.term ~= term.name then return end
+  if term.unit ~= "position" and type(term.unit) ~= "function" then return end
+  statistics.term = term.name
+  statistics.loss_sum = (statistics.loss_sum or 0) + value:total()
+end
+
+--- Sum over all terms of coefficient * sum(weight * loss).
+---@param session table recipe, terms, named_terms; statistics gets the unweighted sum of the first
+---  term that has one loss per position
+---@param model table
+---@param made table a batch
+---@param weights userdata|table<string, userdata> as window:weights gives them
+---@return userdata loss a scalar
+function loss.weighted(session, model, made, weights)
+  local losses = session.recipe.loss(model, made)
+  if not session.named_terms then losses, weights = { loss = losses }, { loss = weights } end
+  if type(losses) ~= "table" then
+    fault.raise(1, "recipe.loss must return a table {name = tensor} for the objective's terms, " ..
+                "got %s", type(losses))
+  end
+  local total
+  for _, term in ipairs(session.terms) do
+    local value = losses[term.name]
+    check(term, value, made, session.named_terms)
+    add_statistics(session.statistics, term, value)
+    local part = value:weighted_sum(weights[term.name])
+    if term.coefficient ~= 1 then part = part:scale(term.coefficient) end
+    total = total and total:add(part) or part
+  end
+  return total
+end
+
+return loss

@@ -1,0 +1,99 @@
+-- Modules of one operation: linear, embedding, norms, dropout.
+
+local fault = require "marea.fault"
+local Module = require "marea.nn.module"
+
+local basic = {}
+
+local function extent(options, key, what)
+  local value = math.tointeger(options[key])
+  if not value or value < 1 then
+    fault.raise(2, "%s: %s must be an integer of at least 1, got %s", what, key,
+                tostring(options[key]))
+  end
+  return value
+end
+basic.extent = extent
+
+--- x w^T + b over the last axis. Weight [out, in] from N(0, std), bias [out] from 0.
+---@class marea.Linear: marea.Module
+local Linear = Module.class("nn.Linear")
+basic.Linear = Linear
+
+---@param options {input: integer, output: integer, bias?: boolean, std?: number}
+function Linear:init(options)
+  local input, output = extent(options, "input", "nn.Linear"), extent(options, "output", "nn.Linear")
+  self:parameter("weight", { output, input }, { std = options.std or 0.02 })
+  if options.bias ~= false then self:parameter("bias", { output }, { decay = false }) end
+end
+
+function Linear:forward(x) return x:linear(self.weight, self.bias) end
+
+--- A row of the weight [rows, width] for each id.
+---@class marea.Embedding: marea.Module
+local Embedding = Module.class("nn.Embedding")
+basic.Embedding = Embedding
+
+---@param options {rows: integer, width: integer, std?: number}
+function Embedding:init(options)
+  local rows = extent(options, "rows", "nn.Embedding")
+  local width = extent(options, "width", "nn.Embedding")
+  self:parameter("weight", { rows, width }, { std = options.std or 0.02 })
+end
+
+function Embedding:forward(ids) return self.weight:embedding(ids) end
+
+--- Layer norm over the last axis; weight from 1, bias from 0; no weight decay.
+---@class marea.LayerNorm: marea.Module
+local LayerNorm = Module.class("nn.LayerNorm")
+basic.LayerNorm = LayerNorm
+
+---@param options {width: integer, epsilon?: number, bias?: boolean}
+function LayerNorm:init(options)
+  local width = extent(options, "width", "nn.LayerNorm")
+  self.epsilon = options.epsilon or 1e-5
+  self:parameter("weight", { width }, { value = 1, decay = false })
+  if options.bias ~= false then self:parameter("bias", { width }, { decay = false }) end
+end
+
+function LayerNorm:forward(x)
+  return x:layer_norm(self.weight, self.bias, { epsilon = self.epsilon })
+end
+
+--- RMS norm over the last axis; weight from 1; no weight decay.
+---@class marea.RMSNorm: marea.Module
+local RMSNorm = Module.class("nn.RMSNorm")
+basic.RMSNorm = RMSNorm
+
+---@param options {width: integer, epsilon?: number}
+function RMSNorm:init(options)
+  self.epsilon = options.epsilon or 1e-5
+  self:parameter("weight", { extent(options, "width", "nn.RMSNorm") }, { value = 1, decay = false })
+end
+
+function RMSNorm:forward(x) return x:rms_norm(self.weight, { epsilon = self.epsilon }) end
+
+--- Dropout while training: draws at (seed, layer, update, sequence id, position, channel), so the
+--- mask depends on no rank, split, layout or recomputation. Outside training it changes nothing.
+---@class marea.Dropout: marea.Module
+local Dropout = Module.class("nn.Dropout")
+basic.Dropout = Dropout
+
+---@param options {probability: number}
+function Dropout:init(options)
+  self.probability = options.probability or 0
+  if type(self.probability) ~= "number" or self.probability < 0 or self.probability >= 1 then
+    fault.raise(2, "nn.Dropout: probability must be a number of at least 0 and below 1, got %s",
+                tostring(self.probability))
+  end
+end
+
+---@param x userdata [rows, channels]
+---@param batch table what the rows are: sequence_ids, positions, seed, update (nil: no training)
+function Dropout:forward(x, batch)
+  if self.probability == 0 or not batch.update then return x end
+  return x:dropout { probability = self.probability, seed = batch.seed, layer = self.layer,
+                     update = batch.update, ids = batch.sequence_ids, positions = batch.positions }
+end
+
+return basic

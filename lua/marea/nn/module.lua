@@ -1,0 +1,140 @@
+-- Modules: a tree of parameters and the function that uses them.
+--
+-- A module declares parameters and children when it is made; `materialize` then lays all of them
+-- out in one flat unit, in the order of declaration, and gives each its tensor. So the order of
+-- parameters follows from the recipe's text, and the dtype is chosen by whoever runs the recipe.
+
+local core = require "marea.core"
+local fault = require "marea.fault"
+
+---@class marea.Module
+---@field unit? userdata parameters and gradients of the whole tree; on the root once materialized
+local Module = {}
+Module.__index = Module
+
+--- Makes a class of modules: `local Mine = nn.class("Mine")`, then `function Mine:init(options)`
+--- declares parameters and children, and `function Mine:forward(...)` computes. Mine{...} makes one.
+---@param name string for messages
+---@return table class
+function Module.class(name)
+  local class = setmetatable({ name = name }, {
+    __index = Module,
+    __call = function(class, options)
+      local self = setmetatable({ declared = {}, children = {} }, class)
+      self:init(options or {})
+      return self
+    end,
+  })
+  class.__index = class
+  class.__name = name
+  class.__call = function(self, ...) return self:forward(...) end
+  return class
+end
+
+--- Declares nothing; classes with parameters or children have their own.
+function Module:init() end
+
+--- Declares a parameter; self[name] is its tensor once the root is materialized.
+---@param name string
+---@param shape integer[]
+---@param options? table std: standard deviation of N(0, std); value: a constant (default 0);
+---  decay: whether weight decay applies (default true)
+function Module:parameter(name, shape, options)
+  options = options or {}
+  table.insert(self.declared, {
+    name = name, shape = shape, std = options.std, value = options.value or 0,
+    decay = options.decay ~= false,
+  })
+end
+
+--- Declares a child; self[name] is the child.
+---@generic T
+---@param name string
+---@param child T
+---@return T child
+function Module:child(name, child)
+  if type(child) ~= "table" or not child.declared then
+    fault.raise(2, "child %q of %s must be a module, got %s", name, self.name, type(child))
+  end
+  table.insert(self.children, { name = name, module = child })
+  self[name] = child
+  return child
+end
+
+-- Calls visit(module, prefix) for every module of the tree, parents first.
+local function walk(module, prefix, visit)
+  visit(module, prefix)
+  for _, child in ipairs(module.children) do
+    walk(child.module, prefix .. child.name .. ".", visit)
+  end
+end
+
+local function collect(root)
+  local list, seen, layers = {}, {}, 0
+  walk(root, "", function(module, prefix)
+    if seen[module] then
+      fault.raise(2, "one module stands at two places of the model (%s and %s): share its " ..
+                  "parameters by calling it twice instead", seen[module], prefix)
+    end
+    seen[module] = prefix
+    layers = layers + 1
+    module.layer = layers
+    for _, parameter in ipairs(module.declared) do
+      table.insert(list, { name = prefix .. parameter.name, module = module,
+                           parameter = parameter })
+    end
+  end)
+  return list
+end
+
+local function initialize(tensor, parameter, ordinal, seed, dtype)
+  if parameter.std then
+    tensor:copy_(core.normal(parameter.shape, {
+      std = parameter.std, seed = seed, stream = ordinal, dtype = dtype }))
+  elseif parameter.value ~= 0 then
+    tensor:fill_(parameter.value)
+  end
+end
+
+--- Makes the unit of the tree whose root this is, and fills it with initial values: parameter
+--- number i draws from stream i of the seed, so a value depends on no rank. In f64 the values are
+--- those of f32.
+---@param options {seed: integer, dtype: string}
+---@return marea.Module self
+function Module:materialize(options)
+  local list, ranges = collect(self), {}
+  for i, item in ipairs(list) do
+    ranges[i] = { name = item.name, shape = item.parameter.shape, decay = item.parameter.decay }
+  end
+  self.unit = core.unit(ranges, options.dtype)
+  for i, item in ipairs(list) do
+    local tensor = self.unit:parameter(item.name)
+    initialize(tensor, item.parameter, i, options.seed, options.dtype)
+    item.module[item.parameter.name] = tensor
+  end
+  return self
+end
+
+local function unit_of(module)
+  if not module.unit then
+    fault.raise(1, "this model has no parameters yet: only the root of a materialized model has")
+  end
+  return module.unit
+end
+
+--- Sets all gradients to zero.
+function Module:zero_grad() unit_of(self):zero_grad() end
+
+--- The flat buffer of all gradients; changing it changes them.
+---@return userdata tensor
+function Module:gradients() return unit_of(self):gradients() end
+
+--- The flat buffer of all parameters.
+---@return userdata tensor
+function Module:values() return unit_of(self):values() end
+
+--- Number of parameters.
+---@return integer
+function Module:count() return unit_of(self):parameters() end
+
+return Module

@@ -1,0 +1,137 @@
+-- A Transformer over packed sequences: embedding and learned positions, layers of attention and
+-- MLP with norms before or after, and a head of its own or tied to the embedding.
+
+local basic = require "marea.nn.basic"
+local fault = require "marea.fault"
+local Module = require "marea.nn.module"
+local options_of = require "marea.options"
+
+local extent = basic.extent
+
+-- One fused projection to queries, keys and values (in this order, heads contiguous inside each),
+-- attention within each sequence, and a projection back.
+local Attention = Module.class("nn.Attention")
+
+function Attention:init(o)
+  self.heads, self.causal = o.heads, o.causal
+  self:child("qkv", basic.Linear { input = o.width, output = 3 * o.width, bias = o.bias })
+  self:child("out", basic.Linear { input = o.width, output = o.width, bias = o.bias })
+end
+
+function Attention:forward(x, batch)
+  local mixed = self.qkv(x):self_attention {
+    heads = self.heads, causal = self.causal, lengths = batch.lengths, starts = batch.starts }
+  return self.out(mixed)
+end
+
+local Mlp = Module.class("nn.Mlp")
+
+function Mlp:init(o)
+  self.activation = o.activation
+  self:child("up", basic.Linear { input = o.width, output = o.hidden, bias = o.bias })
+  self:child("down", basic.Linear { input = o.hidden, output = o.width, bias = o.bias })
+end
+
+function Mlp:forward(x)
+  local up = self.up(x)
+  return self.down(up[self.activation](up))
+end
+
+local function new_norm(o)
+  if o.norm_kind == "rms" then return basic.RMSNorm { width = o.width } end
+  return basic.LayerNorm { width = o.width }
+end
+
+-- norm = "post": x = norm1(x + attention(x)), x = norm2(x + mlp(x));
+-- norm = "pre": x = x + attention(norm1(x)), x = x + mlp(norm2(x)).
+local Layer = Module.class("nn.Layer")
+
+function Layer:init(o)
+  self.post = o.norm == "post"
+  self:child("attention", Attention(o))
+  self:child("norm1", new_norm(o))
+  self:child("mlp", Mlp(o))
+  self:child("norm2", new_norm(o))
+  self:child("dropout1", basic.Dropout { probability = o.dropout })
+  self:child("dropout2", basic.Dropout { probability = o.dropout })
+end
+
+function Layer:forward(x, batch)
+  if self.post then
+    x = self.norm1(x:add(self.dropout1(self.attention(x, batch), batch)))
+    return self.norm2(x:add(self.dropout2(self.mlp(x), batch)))
+  end
+  x = x:add(self.dropout1(self.attention(self.norm1(x), batch), batch))
+  return x:add(self.dropout2(self.mlp(self.norm2(x)), batch))
+end
+
+local Layers = Module.class("nn.Layers")
+
+local names = { "vocabulary", "classes", "context", "width", "hidden", "heads", "layers", "norm",
+                "norm_kind", "activation", "causal", "dropout", "tied", "bias" }
+local choices = {
+  norm = { "post", "pre" }, norm_kind = { "layer", "rms" }, activation = { "relu", "gelu", "silu" },
+}
+
+local function check_choice(o, key)
+  for _, choice in ipairs(choices[key]) do
+    if o[key] == choice then return end
+  end
+  fault.raise(2, "nn.Transformer: %s must be one of %s, got %s", key,
+              table.concat(choices[key], ", "), tostring(o[key]))
+end
+
+local function checked(given)
+  local o = {}
+  for key, value in pairs(options_of.check(given, "nn.Transformer", names)) do o[key] = value end
+  for _, key in ipairs { "vocabulary", "context", "width", "heads", "layers" } do
+    o[key] = extent(o, key, "nn.Transformer")
+  end
+  o.classes = o.classes or o.vocabulary
+  o.hidden = extent({ hidden = o.hidden or 4 * o.width }, "hidden", "nn.Transformer")
+  o.norm, o.norm_kind = o.norm or "pre", o.norm_kind or "layer"
+  o.activation, o.dropout = o.activation or "gelu", o.dropout or 0
+  if o.causal == nil then o.causal = true end
+  for key in pairs(choices) do check_choice(o, key) end
+  if o.width % o.heads ~= 0 then
+    fault.raise(2, "nn.Transformer: width %d is no multiple of %d heads", o.width, o.heads)
+  end
+  if o.tied and o.classes ~= o.vocabulary then
+    fault.raise(2, "nn.Transformer: a tied head predicts the vocabulary of %d, not %d classes",
+                o.vocabulary, o.classes)
+  end
+  return o
+end
+
+--- Logits [rows, classes] for a batch of packed (or padded) sequences.
+---@class marea.Transformer: marea.Module
+local Transformer = Module.class("nn.Transformer")
+
+--- Weights and embeddings from N(0, 0.02), biases from 0, norms from 1.
+---@param given table vocabulary, classes (= vocabulary), context, width, hidden (= 4 width), heads,
+---  layers, norm "pre" or "post", norm_kind "layer" or "rms", activation "gelu", "relu" or "silu",
+---  causal (true), dropout (0), tied (false), bias (true)
+function Transformer:init(given)
+  local o = checked(given)
+  self.options = o
+  self:child("embedding", basic.Embedding { rows = o.vocabulary, width = o.width })
+  self:child("position", basic.Embedding { rows = o.context, width = o.width })
+  self:child("dropout", basic.Dropout { probability = o.dropout })
+  self:child("layers", Layers())
+  for i = 1, o.layers do self.layers:child(tostring(i - 1), Layer(o)) end
+  if o.norm == "pre" then self:child("norm", new_norm(o)) end
+  if not o.tied then
+    self:child("head", basic.Linear { input = o.width, output = o.classes, bias = o.bias })
+  end
+end
+
+function Transformer:forward(batch)
+  local x = self.embedding(batch.ids):add(self.position(batch.positions))
+  x = self.dropout(x, batch)
+  for _, child in ipairs(self.layers.children) do x = child.module(x, batch) end
+  if self.norm then x = self.norm(x) end
+  if self.head then return self.head(x) end
+  return x:linear(self.embedding.weight)
+end
+
+return Transformer

@@ -1,0 +1,86 @@
+-- Sessions: a recipe brought to life on the ranks of a world: corpus, plan, model, optimizer, and
+-- the replica (or the bare model) that its accumulation loop drives.
+
+local bare = require "marea.bare"
+local fault = require "marea.fault"
+local objective = require "marea.objective"
+local plan_of = require "marea.plan"
+local Replica = require "marea.replica"
+local Window = require "marea.window"
+local world_of = require "marea.world"
+
+---@class marea.Session
+local Session = {}
+Session.__index = Session
+
+local function check_model(recipe, model)
+  if type(model) ~= "table" or not model.materialize then
+    fault.raise_at(2, recipe.path or "", "the recipe's model must return a module of nn, got %s",
+                   type(model))
+  end
+  return model
+end
+
+--- Makes corpus and plan of a recipe; nothing else is set up yet.
+---@param recipe table a loaded recipe
+---@param options? {world?: table, corpus?: table, plan?: table} corpus and plan that are at hand
+---@return marea.Session
+function Session.open(recipe, options)
+  options = options or {}
+  local self = setmetatable({ recipe = recipe, config = recipe.config }, Session)
+  self.world = options.world or world_of.get()
+  self.rank = self.world:rank()
+  self.corpus = options.corpus or recipe.corpus(recipe.config)
+  self.plan = options.plan
+  if not self.plan then
+    self.plan = recipe.plan(self.corpus:rows("train"), recipe.config)
+    plan_of.check(self.plan, self.corpus, recipe.config)
+  end
+  self.terms, self.named_terms = objective.terms(recipe.objective)
+  return self
+end
+
+--- Makes the model in the config's dtype, its replica and its optimizer.
+---@param options? {world?: table, broadcast?: boolean, overlap?: boolean, bucket_bytes?: integer,
+---  seed?: integer} world: over which gradients are reduced (default: the session's)
+---@return marea.Session self
+function Session:build(options)
+  options = options or {}
+  local world, config = options.world or self.world, self.config
+  self.model = check_model(self.recipe, self.recipe.model(config))
+  self.model:materialize { seed = options.seed or config.seed, dtype = config.dtype }
+  self.reduced_over = world
+  if self.recipe.replicate then
+    self.replica = Replica.new(self, self.model, world, {
+      reduction = config.reduction, broadcast = options.broadcast, overlap = options.overlap,
+      bucket_bytes = options.bucket_bytes })
+    self.driver = self.replica
+  else
+    self.driver = bare.new(self, self.model, world)
+  end
+  self.optimizer = self.recipe.optimizer(self.model, config)
+  return self
+end
+
+--- The counted window of an update, as this rank sees it.
+---@param step integer from 1
+---@param options? table as of Window.new
+---@return table window
+function Session:window(step, options)
+  if not self.plan[step] then
+    fault.raise(2, "the plan has %d steps, and update %d was asked for", #self.plan, step)
+  end
+  local window = Window.new(self, step, self.rank, options):count(self.world)
+  window.factor = self.config.reduction == "mean" and self.world:size() or 1
+  return window
+end
+
+--- Runs the recipe's accumulate on a window: afterwards the gradients are those of the window.
+---@param window table
+function Session:accumulate(window)
+  self.driver:begin_window(window)
+  self.recipe.accumulate(self.replica or self.model, window)
+  self.driver:end_window()
+end
+
+return Session

@@ -1,0 +1,8 @@
+-- Making tensors; operations are methods of them.
+
+local core = require "marea.core"
+
+return {
+  zeros = core.zeros, ones = core.ones, full = core.full, from = core.from,
+  normal = core.normal, uniform = core.uniform,
+}

@@ -1,0 +1,298 @@
+-- Windows: the microbatches of all ranks behind one update, and the one place that divides.
+--
+-- Every rank knows the plan and the corpus, so a window knows the sequences of all ranks. Before any
+-- backward the ranks gather one record each (tokens, the weight sum of each term, a vote), and all
+-- sum the records in rank order: denominators come from there and from nowhere else.
+-- `window:weights(batch)` is unit weight / denominator, times W where the reduction is a mean.
+
+local batch = require "marea.batch"
+local core = require "marea.core"
+local fault = require "marea.fault"
+
+local Window = {}
+
+local methods = {}
+
+-- Integer keys are the batches of this rank; names are fields, then methods.
+Window.__index = methods
+
+-- Sequences of one microbatch as the recipe sees them: the corpus's row, and where it stands.
+local function place_sequences(session, ids, rank, microbatch, mask_rank)
+  local sequences = {}
+  for i, id in ipairs(ids) do
+    local row = session.corpus:sequence(id)
+    local placed = setmetatable({ rank = rank, microbatch = microbatch }, { __index = row })
+    if rank == mask_rank then
+      placed.masked = row.tokens // 2
+      placed.tokens = row.tokens - placed.masked
+    end
+    sequences[i] = placed
+  end
+  return sequences
+end
+
+local function place_all(session, step, mask_rank)
+  local planned = session.plan[step]
+  local by_rank = {}
+  for r, microbatches in ipairs(planned) do
+    by_rank[r] = {}
+    for m, ids in ipairs(microbatches) do
+      by_rank[r][m] = place_sequences(session, ids, r - 1, m, mask_rank)
+    end
+    if #microbatches == 0 then by_rank[r][1] = {} end
+  end
+  return by_rank
+end
+
+local function count_tokens(by_rank)
+  local tokens, rank_tokens, sequences = 0, {}, 0
+  for r, microbatches in ipairs(by_rank) do
+    rank_tokens[r] = 0
+    for _, list in ipairs(microbatches) do
+      for _, sequence in ipairs(list) do
+        rank_tokens[r] = rank_tokens[r] + sequence.tokens
+        sequences = sequences + 1
+      end
+    end
+    tokens = tokens + rank_tokens[r]
+  end
+  return tokens, rank_tokens, sequences
+end
+
+--- The window of one update as a rank sees it. Its batches are built; nothing is counted yet.
+---@param session table corpus, plan, config, terms
+---@param step integer update, from 1
+---@param rank integer planned rank, from 0
+---@param options? {mask_rank?: integer, training?: boolean} mask_rank: half of the targets of each
+---  sequence of that rank are hidden; training false: no dropout
+---@return table window
+function Window.new(session, step, rank, options)
+  options = options or {}
+  local by_rank = place_all(session, step, options.mask_rank)
+  local self = setmetatable({}, Window)
+  self.step, self.rank, self.ranks = step, rank, #by_rank
+  self.by_rank = by_rank
+  self.tokens, self.rank_tokens, self.sequence_count = count_tokens(by_rank)
+  self.my_tokens = self.rank_tokens[rank + 1]
+  self.session = session
+  for m, sequences in ipairs(by_rank[rank + 1]) do
+    self[m] = batch.build(session.corpus, sequences, {
+      layout = session.config.layout, seed = session.config.seed,
+      update = options.training ~= false and step or nil })
+  end
+  return self
+end
+
+--- Every sequence of the window, of all ranks: rank by rank, microbatch by microbatch.
+---@return fun(): table?
+function methods:sequences()
+  return coroutine.wrap(function()
+    for _, microbatches in ipairs(self.by_rank) do
+      for _, list in ipairs(microbatches) do
+        for _, sequence in ipairs(list) do coroutine.yield(sequence) end
+      end
+    end
+  end)
+end
+
+--- Supervised positions, over all ranks, of the sequences whose `field` is `value`.
+---@param field string
+---@param value any
+---@return integer tokens
+function methods:total(field, value)
+  self.totals = self.totals or {}
+  local of_field = self.totals[field]
+  if not of_field then
+    of_field = {}
+    for sequence in self:sequences() do
+      local key = sequence[field]
+      if key ~= nil then of_field[key] = (of_field[key] or 0) + sequence.tokens end
+    end
+    self.totals[field] = of_field
+  end
+  return of_field[value] or 0
+end
+
+-- --- units ------------------------------------------------------------------------------------
+
+local function refuse(self, format, ...)
+  fault.raise_at(5, self.session.recipe and self.session.recipe.path or "",
+                 "window %d: " .. format, self.step, ...)
+end
+
+local function check_weight(self, term, sequence, weight)
+  if type(weight) == "number" and weight >= 0 and weight < math.huge then return weight end
+  refuse(self, "the unit of %s must give finite weights of at least 0, got %s for sequence %s " ..
+         "on rank %d", term.name, tostring(weight), tostring(sequence.id), sequence.rank)
+end
+
+-- Weights of one sequence: a number for all its supervised positions, or a checked list.
+local function unit_weights(self, term, sequence)
+  if term.unit == "position" then return 1 end
+  local given = term.unit(sequence, self)
+  if type(given) ~= "table" then return check_weight(self, term, sequence, given) end
+  if #given ~= sequence.tokens then
+    refuse(self, "the unit of %s gave %d weights for sequence %s, which has %d supervised " ..
+           "positions", term.name, #given, tostring(sequence.id), sequence.tokens)
+  end
+  for _, weight in ipairs(given) do check_weight(self, term, sequence, weight) end
+  return given
+end
+
+local function per_position(term)
+  return term.unit == "position" or type(term.unit) == "function"
+end
+
+local function sum_of_sequence(self, term, sequence)
+  if sequence.tokens == 0 then return 0 end
+  if term.unit == "sequence" then return 1 end
+  local weights = unit_weights(self, term, sequence)
+  if type(weights) == "number" then return weights * sequence.tokens end
+  local sum = 0
+  for _, weight in ipairs(weights) do sum = sum + weight end
+  return sum
+end
+
+-- The weight sum of a term over one microbatch. A microbatch without supervised positions has no
+-- value of its own and counts in no mean over microbatches; a window's value is the same in every
+-- microbatch, so each is given its share.
+local function sum_of_microbatch(self, term, sequences)
+  if term.unit == "window" then return 1 end
+  local tokens, sum = 0, 0
+  for _, sequence in ipairs(sequences) do
+    tokens = tokens + sequence.tokens
+    if term.unit ~= "microbatch" then sum = sum + sum_of_sequence(self, term, sequence) end
+  end
+  if term.unit == "microbatch" then return tokens > 0 and 1 or 0 end
+  return sum
+end
+
+-- {tokens, weight sum of each term} of one rank.
+local function record_of(self, rank)
+  local record = { self.rank_tokens[rank + 1] }
+  for t, term in ipairs(self.session.terms) do
+    local sum = 0
+    for _, sequences in ipairs(self.by_rank[rank + 1]) do
+      sum = sum + sum_of_microbatch(self, term, sequences)
+    end
+    record[t + 1] = sum
+  end
+  return record
+end
+
+-- --- the count --------------------------------------------------------------------------------
+
+local refusal = -1
+
+-- A rank whose unit fails still takes part in the gathering, so that nobody waits for it.
+local function my_record(self)
+  local good, record = pcall(record_of, self, self.rank)
+  if good then
+    record[#record + 1] = 0
+    return record
+  end
+  local empty = { self.my_tokens }
+  for t = 1, #self.session.terms do empty[t + 1] = 0 end
+  empty[#empty + 1] = refusal
+  return empty, record
+end
+
+local function gather_records(self, world)
+  local mine, problem = my_record(self)
+  local all = world:all_gather(core.from(mine, "f64")):values()
+  if world:rank() == self.rank and problem then error(problem, 0) end
+  local records, width = {}, #mine
+  for r = 1, self.ranks do
+    records[r] = table.move(all, (r - 1) * width + 1, r * width, 1, {})
+    if records[r][width] == refusal then record_of(self, r - 1) end -- raises what that rank raised
+    if records[r][width] == refusal then
+      refuse(self, "rank %d refused its weights", r - 1)
+    end
+  end
+  return records
+end
+
+local function local_records(self)
+  local records = {}
+  for rank = 0, self.ranks - 1 do records[rank + 1] = record_of(self, rank) end
+  return records
+end
+
+local function check_tokens(self, records)
+  for r, record in ipairs(records) do
+    if record[1] ~= self.rank_tokens[r] then
+      fault.raise(6, "window %d: rank %d counts %d tokens where rank %d expects %d: their plans or " ..
+                  "corpora differ", self.step, r - 1, record[1], self.rank, self.rank_tokens[r])
+    end
+  end
+end
+
+--- Gathers the records of all ranks and sets the denominators. Refuses, on all ranks alike with
+--- code 5, a window without supervised positions and weights that are negative, not finite, or zero
+--- throughout.
+---@param world? table the ranks of this window; nil: this process plays all of them
+---@return table self
+function methods:count(world)
+  local gathered = world and world:size() > 1
+  local records = gathered and gather_records(self, world) or local_records(self)
+  check_tokens(self, records)
+  if self.tokens == 0 then
+    refuse(self, "no rank has a supervised position, so its loss is not defined")
+  end
+  self.denominators = {}
+  for t, term in ipairs(self.session.terms) do
+    local sum = 0
+    for _, record in ipairs(records) do sum = sum + record[t + 1] end
+    if not (sum > 0) then
+      refuse(self, "the weights of %s are zero for all %d supervised positions", term.name,
+             self.tokens)
+    end
+    self.denominators[t] = sum
+  end
+  return self
+end
+
+-- --- weights ----------------------------------------------------------------------------------
+
+local function weights_of_term(self, made, t, factor)
+  local term, dtype = self.session.terms[t], self.session.config.dtype
+  local share = factor / self.denominators[t]
+  if per_position(term) then
+    local of_sequence = {}
+    for s, sequence in ipairs(made.sequences) do
+      of_sequence[s] = sequence.tokens > 0 and unit_weights(self, term, sequence) or 0
+    end
+    return batch.per_position(made, dtype, function(s, j)
+      local weights = of_sequence[s]
+      return (type(weights) == "table" and weights[j] or weights) * share
+    end)
+  end
+  local values = {}
+  if term.unit == "sequence" then
+    for s, sequence in ipairs(made.sequences) do
+      values[s] = sequence.tokens > 0 and share or 0
+    end
+    return core.from(values, dtype, { #values })
+  end
+  return core.full({}, sum_of_microbatch(self, term, made.sequences) * share, dtype)
+end
+
+--- Weights of a batch of this window: one number per row (or per sequence, or one, as the unit
+--- says), such that the sum of weight * loss over all microbatches and ranks, after the reduction,
+--- is the declared loss of the window.
+---@param made table one of the window's batches
+---@return userdata|table<string, userdata> weights a tensor, or one for each named term
+function methods:weights(made)
+  if not self.denominators then
+    fault.raise(1, "window:weights was called before the window was counted")
+  end
+  local factor = self.factor or 1
+  if not self.session.named_terms then return weights_of_term(self, made, 1, factor) end
+  local weights = {}
+  for t, term in ipairs(self.session.terms) do
+    weights[term.name] = weights_of_term(self, made, t, factor)
+  end
+  return weights
+end
+
+return Window
