@@ -27,7 +27,7 @@ mr_status mr_call_check_axes(const mr_call *call, int i, int axes) {
   if (axes < 0 && shape->axes < 1)
     return mr_call_fail(call, "%s must have at least one axis, got a scalar", name);
   if (axes >= 0 && shape->axes != axes)
-    return mr_call_fail(call, "%s must have %d axes, got %s", name, axes,
+    return mr_call_fail(call, "%s must have %d %s, got %s", name, axes, axes == 1 ? "axis" : "axes",
                         mr_shape_text(shape, text));
   return MR_OK;
 }
