@@ -1,8 +1,8 @@
 -- Corpora: sequences of symbols with a split and fields each. Ids count from 1 over the whole
 -- corpus, training first, then validation, then test; none is in two splits.
 --
--- A corpus that was made in memory and one that was opened from a file are the same object over the
--- same tensors; the hash is of the content, whatever its path or age.
+-- A corpus that was made in memory and one that was opened from a file answer alike, with the same
+-- hash, which is of the content, whatever its path or age.
 
 local card = require "marea.corpus.card"
 local fault = require "marea.fault"
@@ -26,10 +26,10 @@ function meta.__index(self, key)
 end
 
 local function new(held, symbols, notes)
-  local rows, offsets = sequences.rows(held)
+  local rows = sequences.rows(held)
   return setmetatable({
     size = #rows, vocabulary = symbols.vocabulary, begin = symbols.begin, pad = symbols.pad,
-    notes = notes, held = held, all_rows = rows, offsets = offsets, by_split = {},
+    notes = notes, held = held, source = held.source, all_rows = rows, by_split = {},
   }, meta)
 end
 
@@ -130,23 +130,44 @@ function methods:rows(split)
   return self.by_split[split]
 end
 
-local function part(self, tensor, id)
-  local row = methods.sequence(self, id)
-  return tensor:slice(self.offsets[id] + 1, row.length):values()
-end
-
 --- The inputs of a sequence.
 ---@param id integer
 ---@return integer[] ids from 0
 function methods:inputs(id)
-  return part(self, self.held.inputs, id)
+  return self:gather({ id }).ids:values()
 end
 
 --- The targets of a sequence; -100 where a position does not count.
 ---@param id integer
 ---@return integer[] ids from 0, or -100
 function methods:targets(id)
-  return part(self, self.held.targets, id)
+  return self:gather({ id }).targets:values()
+end
+
+--- The tensors of a microbatch, sequences end to end: ids, targets, positions i32 [rows];
+--- sequence_ids i64 [rows]; lengths, starts i64 [sequences], starts counted from 0.
+---@param ids integer[] sequence ids; none give tensors of zero rows
+---@return table made
+function methods:gather(ids)
+  for _, id in ipairs(ids) do methods.sequence(self, id) end
+  return self.source:gather(ids)
+end
+
+--- The same with `length` rows for each sequence, filled up with the corpus's pad symbol (0 when it
+--- has none) and targets of -100.
+--- Errors, code 2: a sequence that is longer.
+---@param ids integer[]
+---@param length integer
+---@return table made
+function methods:gather_padded(ids, length)
+  for _, id in ipairs(ids) do
+    local row = methods.sequence(self, id)
+    if row.length > length then
+      fault.raise(2, "sequence %d has %d inputs, and rows for %d were asked for", id, row.length,
+                  length)
+    end
+  end
+  return self.source:gather_padded(ids, length, self.pad or 0)
 end
 
 --- sha-256 of the content.

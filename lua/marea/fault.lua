@@ -1,6 +1,7 @@
 -- Faults: the error values that marea raises. A fault is a table {message =, code =} whose
 -- metatable is registered as "marea.fault", on both sides of the language border: the C binding
 -- looks up (or makes) the same registry entry, so whoever comes first, there is one metatable.
+-- "marea.library" beside it says which sources belong to the library.
 --
 -- A message begins with the line that its reader can change: the innermost stack level whose
 -- source is a Lua file outside this library ("recipes/minimum.lua:12: ...").
@@ -17,6 +18,8 @@ registry["marea.fault"] = meta
 local here = debug.getinfo(1, "S").source
 local library_folder = here:match("^(@.*[/\\])fault%.lua$") or "@"
 local library_file = library_folder:sub(1, -2) .. ".lua"
+
+registry["marea.library"] = registry["marea.library"] or library_folder
 
 local function belongs_to_library(source)
   return source:sub(1, #library_folder) == library_folder or source == library_file

@@ -120,6 +120,57 @@ describe("a corpus", function()
   end)
 end)
 
+describe("gathering", function()
+  local function lists(made)
+    local result = {}
+    for name, tensor in pairs(made) do result[name] = tensor:values() end
+    return result
+  end
+
+  it("lays sequences end to end, in the order of the ids", function()
+    assert.same({
+      ids = { 4, 0, 4, 1, 2 }, targets = { 0, 1, 1, -100, 3 }, positions = { 0, 1, 0, 1, 2 },
+      sequence_ids = { 4, 4, 1, 1, 1 }, lengths = { 2, 3 }, starts = { 0, 2 },
+    }, lists(corpus.from(tiny()):gather({ 4, 1 })))
+  end)
+
+  it("fills up with padding that does not count", function()
+    assert.same({
+      ids = { 4, 0, 5, 4, 1, 2 }, targets = { 0, 1, -100, 1, -100, 3 },
+      positions = { 0, 1, 2, 0, 1, 2 }, sequence_ids = { 4, 4, 4, 1, 1, 1 }, lengths = { 2, 3 },
+      starts = { 0, 3 },
+    }, lists(corpus.from(tiny()):gather_padded({ 4, 1 }, 3)))
+  end)
+
+  it("of no sequences gives tensors of zero rows", function()
+    local made = corpus.from(tiny()):gather({})
+    for _, name in ipairs { "ids", "targets", "positions", "sequence_ids", "lengths", "starts" } do
+      assert.same({ 0 }, made[name]:shape())
+    end
+  end)
+
+  it("refuses unknown ids and rows that are too short", function()
+    local made = corpus.from(tiny())
+    local ok, raised = pcall(made.gather, made, { 1, 9 })
+    assert.is_false(ok)
+    assert.same({ true, 2 }, { fault.of(raised):find("got 9", 1, true) ~= nil,
+                               select(2, fault.of(raised)) })
+    ok, raised = pcall(made.gather_padded, made, { 4, 1 }, 2)
+    assert.is_false(ok)
+    assert.truthy(fault.of(raised):find("sequence 1 has 3 inputs, and rows for 2", 1, true))
+  end)
+
+  it("gives the same from memory and from a file", function()
+    local path = os.tmpname()
+    local made = corpus.from(tiny())
+    made:write(path)
+    local opened = corpus.open(path)
+    assert.same(lists(made:gather({ 3, 1, 2 })), lists(opened:gather({ 3, 1, 2 })))
+    assert.same(lists(made:gather_padded({ 3, 1 }, 4)), lists(opened:gather_padded({ 3, 1 }, 4)))
+    os.remove(path)
+  end)
+end)
+
 describe("a corpus's hash", function()
   it("is of the content", function()
     assert.equal(corpus.from(tiny()):hash(), corpus.from(tiny()):hash())
@@ -172,6 +223,19 @@ describe("a corpus on disk", function()
     local first = assert(io.open(path, "rb")):read("a")
     corpus.from(tiny()):write(path)
     assert.equal(first, assert(io.open(path, "rb")):read("a"))
+  end)
+
+  it("is refused when a byte of it was changed", function()
+    corpus.from(tiny()):write(path)
+    local file = assert(io.open(path, "rb"))
+    local bytes = file:read("a")
+    file:close()
+    file = assert(io.open(path, "wb"))
+    file:write(bytes:sub(1, -2), string.char(bytes:byte(-1) ~ 1))
+    file:close()
+    local ok, raised = pcall(corpus.open, path)
+    assert.is_false(ok)
+    assert.equal(3, select(2, fault.of(raised)))
   end)
 
   it("is refused when it is no corpus", function()

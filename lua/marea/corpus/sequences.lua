@@ -1,11 +1,12 @@
 -- What a corpus holds, as tensors: all sequences end to end, and where each begins. The same
 -- tensors whether they were just made or read from a file, so hash and rows cannot differ between
--- the two.
+-- the two; `source` copies single sequences out, from memory or from the mapped file.
 
 local columns = require "marea.corpus.columns"
 local core = require "marea.core"
 local fault = require "marea.fault"
 local json = require "marea.json"
+local memory = require "marea.corpus.memory"
 local split = require "marea.corpus.split"
 
 local sequences = {}
@@ -56,7 +57,8 @@ end
 --- Errors, code 2: lists that do not match, ids outside the vocabulary, unknown splits.
 ---@param list table[] {inputs, targets, split, fields}
 ---@param vocabulary integer
----@return table held {inputs i32 [T], targets i32 [T], offsets i64 [S+1], split i32 [S], columns}
+---@return table held {inputs i32 [T], targets i32 [T], offsets i64 [S+1], split i32 [S], columns,
+---  source}
 function sequences.hold(list, vocabulary)
   for number, sequence in ipairs(list) do check_sequence(sequence, number, vocabulary) end
   list = ordered(list)
@@ -72,29 +74,23 @@ function sequences.hold(list, vocabulary)
     offsets = core.from(offsets, "i64", { #offsets }),
     split = core.from(codes, "i32", { #codes }),
     columns = columns.from_sequences(list),
+    source = memory.new(list),
   }
 end
 
 --- The rows of a corpus: one table per sequence, in the order of ids.
 ---@param held table
 ---@return table[] rows {id, split, tokens = supervised positions, length = inputs, fields ...}
----@return integer[] offsets
 function sequences.rows(held)
-  local offsets, codes = held.offsets:values(), held.split:values()
-  local targets = held.targets:values()
   local rows = {}
-  for id = 1, #codes do
-    local tokens = 0
-    for i = offsets[id] + 1, offsets[id + 1] do
-      if targets[i] ~= ignored then tokens = tokens + 1 end
-    end
-    rows[id] = { id = id, split = split.names[codes[id] + 1], tokens = tokens,
-                 length = offsets[id + 1] - offsets[id] }
+  for id, code in ipairs(held.split:values()) do
+    rows[id] = { id = id, split = split.names[code + 1], tokens = held.source:tokens(id),
+                 length = held.source:length(id) }
   end
   for _, column in ipairs(held.columns) do
     for id, value in ipairs(columns.values(column)) do rows[id][column.name] = value end
   end
-  return rows, offsets
+  return rows
 end
 
 --- sha-256 over the content: the four tensors, the columns, the meaning of the symbols.
@@ -129,13 +125,13 @@ end
 ---@return table held
 ---@return table<string, string> metadata
 function sequences.read(path)
-  local file = core.safetensors.open(path)
+  local file = core.corpus_open(path)
   local metadata = file:metadata()
   local description = metadata.columns and json.decode(metadata.columns)
   if metadata.kind ~= "marea corpus" or not description then
     fault.raise_at(3, path, "this is no corpus of marea")
   end
-  local held = {}
+  local held = { source = file }
   for _, name in ipairs(tensor_names) do held[name] = file:tensor(name) end
   held.columns = columns.restore(description, function(name)
     return file:tensor("field." .. name)
