@@ -138,6 +138,11 @@ void mr_comm_leave(mr_group *group, int exit_code, const char *message) {
   }
 }
 
+int mr_comm_left_alike(const mr_group *group) {
+  const mr_presence *presence = group->world->presence;
+  return presence ? mr_presence_left_alike(presence) : mr_group_size(group) == 1;
+}
+
 int mr_comm_peer_exit_code(const mr_group *group) {
   const mr_presence *presence = group->world->presence;
   int code = presence ? mr_presence_exit_code(presence) : -1;

@@ -60,6 +60,10 @@ void mr_comm_leave(mr_group *world, int exit_code, const char *message);
  * code; 6 when none did. */
 int mr_comm_peer_exit_code(const mr_group *world);
 
+/* After mr_comm_leave: 1 when every rank has left with this rank's code and message, so that one
+ * of them may speak for all; 0 also where that cannot be seen. */
+int mr_comm_left_alike(const mr_group *world);
+
 /* "one process", "shared" or "control": how records are compared. Static. */
 const char *mr_comm_board_name(const mr_group *group);
 

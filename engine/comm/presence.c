@@ -140,6 +140,17 @@ int mr_presence_exit_code(const mr_presence *presence) {
   return first < 0 ? -1 : atomic_load(&presence->page->entries[first].exit_code);
 }
 
+int mr_presence_left_alike(const mr_presence *presence) {
+  const entry *mine = &presence->page->entries[presence->rank];
+  for (int r = 0; r < presence->size; r++) {
+    const entry *other = &presence->page->entries[r];
+    if (atomic_load(&other->state) != STATE_LEFT) return 0;
+    if (atomic_load(&other->exit_code) != atomic_load(&mine->exit_code)) return 0;
+    if (strcmp(other->message, mine->message) != 0) return 0;
+  }
+  return 1;
+}
+
 /* ---- long waits ---- */
 
 static mr_status find_lost(const mr_presence *presence) {

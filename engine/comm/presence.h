@@ -25,6 +25,8 @@ void mr_presence_leave(mr_presence *presence, int exit_code, const char *message
 mr_status mr_presence_check(const mr_presence *presence);
 /* The code of the first that left, or -1. */
 int mr_presence_exit_code(const mr_presence *presence);
+/* For a rank that has left: 1 when all have, with the same code and message. */
+int mr_presence_left_alike(const mr_presence *presence);
 
 /* For a rank that has waited long, every few milliseconds: `text` says in what it waits,
  * `missing` is the rank whose record has not come, or -1. MR_ERROR_RANKS when a rank is lost,
