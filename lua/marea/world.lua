@@ -45,8 +45,8 @@ function world.get()
   return current
 end
 
---- A world of this process alone, whatever mpirun started: what a rank would compute by itself.
+--- A world of this process alone: what a rank computes by itself. All ranks make it together.
 ---@return marea.World
-function world.alone() return wrap(core.alone()) end
+function world.alone() return world.get():split(world.get():rank()) end
 
 return world
