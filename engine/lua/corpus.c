@@ -1,9 +1,11 @@
-/* core.corpus_open(path) -> corpus: sequences by id, counted from 1.
+/* core.corpus_open(path), core.corpus_over(inputs, targets, offsets, split) -> corpus: sequences by
+ * id, counted from 1, of a mapped file or of the tensors given (i32 [T], i32 [T], i64 [S+1],
+ * i32 [S]), which must not change afterwards.
  *
  * size(), length(id), tokens(id) (supervised), split(id); names(), tensor(name), metadata() of the
- * file; check_symbols(vocabulary, classes) raises at the first symbol outside; gather(ids) and
- * gather_padded(ids, length, pad) -> {ids, targets, positions (i32 [rows]), sequence_ids
- * (i64 [rows]), lengths, starts (i64 [sequences])}; close(). */
+ * file, for one that has a file; check_symbols(vocabulary, classes) raises at the first symbol
+ * outside; gather(ids) and gather_padded(ids, length, pad) -> {ids, targets, positions (i32
+ * [rows]), sequence_ids (i64 [rows]), lengths, starts (i64 [sequences])}; close(). */
 #include "store/corpus.h"
 
 #include "lua/binding.h"
@@ -32,17 +34,59 @@ static int close_corpus(lua_State *L) {
 
 static int to_text(lua_State *L) {
   box *held = luaL_checkudata(L, 1, type_name);
-  lua_pushfstring(L, "corpus<%s>",
-                  held->corpus ? mr_safetensors_path(mr_corpus_file(held->corpus)) : "closed");
+  const mr_safetensors *file = held->corpus ? mr_corpus_file(held->corpus) : NULL;
+  const char *what = file ? mr_safetensors_path(file) : held->corpus ? "in memory" : "closed";
+  lua_pushfstring(L, "corpus<%s>", what);
   return 1;
+}
+
+static box *push_shell(lua_State *L, int values) {
+  box *shell = lua_newuserdatauv(L, sizeof(box), values);
+  shell->corpus = NULL;
+  luaL_setmetatable(L, type_name);
+  return shell;
 }
 
 static int open_corpus(lua_State *L) {
   const char *path = mr_lua_check_text(L, 1, "a path");
-  box *shell = lua_newuserdatauv(L, sizeof(box), 0);
-  shell->corpus = NULL;
-  luaL_setmetatable(L, type_name);
-  MR_LUA_TRY(L, mr_corpus_open(path, &shell->corpus));
+  MR_LUA_TRY(L, mr_corpus_open(path, &push_shell(L, 0)->corpus));
+  return 1;
+}
+
+/* Pushes what keeps the elements of the tensor at `index` on the host, and returns them. */
+static const void *push_host(lua_State *L, int index, mr_dtype dtype, int64_t *count) {
+  const mr_tensor *given = mr_lua_check_tensor(L, index);
+  MR_LUA_TRY(L, mr_tensor_readable(given, "a tensor of the corpus"));
+  if (given->dtype != dtype)
+    (void)mr_lua_error(L, MR_ERROR_ARGUMENT, "expected %s as argument %d, got %s",
+                       mr_dtype_name(dtype), index, mr_dtype_name(given->dtype));
+  *count = given->count;
+  if (mr_tensor_device(given)->host_memory) {
+    lua_pushvalue(L, index);
+    return mr_tensor_data(given);
+  }
+  void *host = lua_newuserdatauv(L, (size_t)mr_tensor_bytes(given), 0);
+  MR_LUA_TRY(L, mr_tensor_read_sync(given, host));
+  return host;
+}
+
+static int corpus_over(lua_State *L) {
+  mr_corpus_arrays arrays = {0};
+  int64_t targets = 0, offsets = 0;
+  lua_settop(L, 4);
+  box *shell = push_shell(L, 4);
+  arrays.inputs = push_host(L, 1, MR_I32, &arrays.rows);
+  arrays.targets = push_host(L, 2, MR_I32, &targets);
+  arrays.offsets = push_host(L, 3, MR_I64, &offsets);
+  arrays.split = push_host(L, 4, MR_I32, &arrays.size);
+  for (int i = 4; i >= 1; i--) (void)lua_setiuservalue(L, 5, i);
+  if (targets != arrays.rows || offsets != arrays.size + 1)
+    return mr_lua_error(L, MR_ERROR_ARGUMENT,
+                        "expected %lld targets and %lld offsets, as there are inputs and one more "
+                        "than splits, got %lld and %lld",
+                        (long long)arrays.rows, (long long)arrays.size + 1, (long long)targets,
+                        (long long)offsets);
+  MR_LUA_TRY(L, mr_corpus_over(&arrays, &shell->corpus));
   return 1;
 }
 
@@ -77,19 +121,25 @@ static int split(lua_State *L) {
   return 1;
 }
 
+static const mr_safetensors *check_file(lua_State *L) {
+  const mr_safetensors *file = mr_corpus_file(check_corpus(L));
+  if (!file) (void)mr_lua_error(L, MR_ERROR_ARGUMENT, "this corpus has no file");
+  return file;
+}
+
 static int names(lua_State *L) {
-  mr_lua_push_names(L, mr_corpus_file(check_corpus(L)));
+  mr_lua_push_names(L, check_file(L));
   return 1;
 }
 
 static int metadata(lua_State *L) {
-  mr_lua_push_metadata(L, mr_corpus_file(check_corpus(L)));
+  mr_lua_push_metadata(L, check_file(L));
   return 1;
 }
 
 static int tensor(lua_State *L) {
-  const mr_corpus *corpus = check_corpus(L);
-  mr_lua_push_stored(L, mr_corpus_file(corpus), mr_lua_check_text(L, 2, "a tensor's name"));
+  const mr_safetensors *file = check_file(L);
+  mr_lua_push_stored(L, file, mr_lua_check_text(L, 2, "a tensor's name"));
   return 1;
 }
 
@@ -192,4 +242,6 @@ void mr_lua_open_corpus(lua_State *L) {
   mr_lua_define_type(L, type_name, methods, metamethods);
   lua_pushcfunction(L, open_corpus);
   lua_setfield(L, -2, "corpus_open");
+  lua_pushcfunction(L, corpus_over);
+  lua_setfield(L, -2, "corpus_over");
 }

@@ -4,9 +4,9 @@
 
 #include "base/memory.h"
 
-/* The file's pointers are read with memcpy: a file that others wrote need not align them. */
+/* The arrays are read with memcpy: a file that others wrote need not align them. */
 struct mr_corpus {
-  mr_safetensors *file;
+  mr_safetensors *file;         /* NULL over arrays */
   const char *inputs, *targets; /* I32 [rows] */
   const char *offsets;          /* I64 [size + 1] */
   const char *split;            /* I32 [size] */
@@ -26,6 +26,11 @@ static int64_t read_i64(const char *array, int64_t index) {
   return value;
 }
 
+/* What messages begin with. */
+static const char *name_of(const mr_corpus *corpus) {
+  return corpus->file ? mr_safetensors_path(corpus->file) : "corpus in memory";
+}
+
 /* Opening */
 
 static mr_status find_array(const mr_corpus *corpus, const char *name, mr_dtype dtype,
@@ -35,7 +40,7 @@ static mr_status find_array(const mr_corpus *corpus, const char *name, mr_dtype 
   if (entry->dtype != (int)dtype || entry->axes != 1)
     return mr_fail(MR_ERROR_DAMAGED,
                    "%s: corpus tensor '%s': %s with 1 axis expected, %s with %lld found",
-                   mr_safetensors_path(corpus->file), name, mr_dtype_name(dtype),
+                   name_of(corpus), name, mr_dtype_name(dtype),
                    mr_dtype_name((mr_dtype)entry->dtype), (long long)entry->axes);
   *data = entry->data;
   *count = entry->count;
@@ -45,7 +50,7 @@ static mr_status find_array(const mr_corpus *corpus, const char *name, mr_dtype 
 static mr_status wrong_count(const mr_corpus *corpus, const char *name, int64_t expected,
                              int64_t found) {
   return mr_fail(MR_ERROR_DAMAGED, "%s: corpus tensor '%.200s': %lld values expected, %lld found",
-                 mr_safetensors_path(corpus->file), name, (long long)expected, (long long)found);
+                 name_of(corpus), name, (long long)expected, (long long)found);
 }
 
 static mr_status find_arrays(mr_corpus *corpus) {
@@ -61,7 +66,7 @@ static mr_status find_arrays(mr_corpus *corpus) {
 }
 
 static mr_status check_offsets(const mr_corpus *corpus) {
-  const char *path = mr_safetensors_path(corpus->file);
+  const char *path = name_of(corpus);
   int64_t first = read_i64(corpus->offsets, 0), last = read_i64(corpus->offsets, corpus->size);
   if (first != 0 || last != corpus->rows)
     return mr_fail(MR_ERROR_DAMAGED,
@@ -111,6 +116,25 @@ mr_status mr_corpus_from(mr_safetensors *file, mr_corpus **corpus) {
   return MR_OK;
 cleanup:
   mr_corpus_release(made);
+  return status;
+}
+
+mr_status mr_corpus_over(const mr_corpus_arrays *arrays, mr_corpus **corpus) {
+  void *block = NULL;
+  *corpus = NULL;
+  MR_TRY(mr_memory_allocate(sizeof(mr_corpus), &block));
+  mr_corpus *made = block;
+  *made = (mr_corpus){.inputs = arrays->inputs,
+                      .targets = arrays->targets,
+                      .offsets = arrays->offsets,
+                      .split = arrays->split,
+                      .size = arrays->size,
+                      .rows = arrays->rows};
+  mr_status status = check_offsets(made);
+  if (status == MR_OK)
+    *corpus = made;
+  else
+    mr_corpus_release(made);
   return status;
 }
 

@@ -1,4 +1,4 @@
-/* Token corpora: a mapped safetensors file from which sequences are copied by id.
+/* Token corpora: a mapped safetensors file, or arrays, from which sequences are copied by id.
  *
  * The file holds S sequences end to end. `inputs` and `targets` (I32 [T]) are their rows,
  * `offsets` (I64 [S+1]) where each begins, from 0 to T; `split` (I32 [S]) says what each is for.
@@ -22,8 +22,19 @@ mr_status mr_corpus_open(const char *path, mr_corpus **corpus);
 /* The same from an open file, which the corpus owns from now on, on failure too. */
 mr_status mr_corpus_from(mr_safetensors *file, mr_corpus **corpus);
 
-/* The file behind it, owned by the corpus. */
+/* The file behind it, owned by the corpus; NULL for one over arrays. */
 const mr_safetensors *mr_corpus_file(const mr_corpus *corpus);
+
+/* The same sequences in memory: arrays of the host that outlive the corpus. */
+typedef struct mr_corpus_arrays {
+  const void *inputs, *targets; /* int32_t [rows] */
+  const void *offsets;          /* int64_t [size + 1] */
+  const void *split;            /* int32_t [size] */
+  int64_t rows, size;
+} mr_corpus_arrays;
+
+/* A corpus over arrays. Errors: MR_ERROR_DAMAGED for offsets that fall, MR_ERROR_MEMORY. */
+mr_status mr_corpus_over(const mr_corpus_arrays *arrays, mr_corpus **corpus);
 
 /* NULL does nothing. */
 void mr_corpus_release(mr_corpus *corpus);
