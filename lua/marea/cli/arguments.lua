@@ -73,7 +73,8 @@ end
 local function reword(problem, command, parser)
   local option = problem:match("^unknown option '([^']*)'")
   local line = problem:match("^[^\n]*")
-  if option then line = ("unknown option '%s'%s"):format(option, nearest.hint(option, spellings(parser)))
+  if option then
+    line = ("unknown option '%s'%s"):format(option, nearest.hint(option, spellings(parser)))
   end
   return ("%s (see marea %s --help)"):format(line, command.name)
 end

@@ -31,7 +31,9 @@ end
 
 local function seconds(text)
   local value = tonumber(text)
-  if not value or value <= 0 then return nil, ("--time-limit must be a number of seconds, not %s"):format(text) end
+  if not value or value <= 0 then
+    return nil, ("--time-limit must be a number of seconds, not %s"):format(text)
+  end
   return text
 end
 
@@ -42,7 +44,8 @@ return {
   hands_on = true,
   define = function(parser)
     parser:option("-n", "Number of ranks."):argname("W"):count(1)
-    parser:option("--threads", "Threads of each rank (default: cores divided by ranks)."):argname("T")
+    parser:option("--threads", "Threads of each rank (default: cores divided by ranks).")
+      :argname("T")
     parser:option("--time-limit", "End the run after so many seconds (exit code 6)."):argname("S")
       :convert(seconds)
     parser:usage("usage: marea launch -n W [--threads T] [--time-limit S] <command> ...")

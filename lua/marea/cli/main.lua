@@ -9,7 +9,7 @@ local main = {}
 -- In the order of `marea --help`. A command NAME is in lua/marea/cli/NAME.lua with "-" as "_". Such
 -- a module is {name, summary, example, define = function(parser), run = function(options)}; run
 -- returns the exit code.
-local commands = {
+main.commands = {
   { "demo", "the whole protocol on two ranks, ending in one table of verdicts" },
   { "doctor", "check machine, libraries, MPI and a kernel on every rank" },
   { "prepare", "write a recipe's corpus, corpus card, plan and lock" },
@@ -48,7 +48,7 @@ exit codes: 0 good, 1 I/O, memory or Lua error, 2 command line, recipe or corpus
 
 local function help_text()
   local lines = { overview, "commands:" }
-  for _, row in ipairs(commands) do
+  for _, row in ipairs(main.commands) do
     lines[#lines + 1] = ("   %-13s %s"):format(row[1], row[2])
   end
   lines[#lines + 1] = ""
@@ -87,9 +87,12 @@ local function split(words)
   return before, words[i], table.move(words, i + 1, #words, 1, {})
 end
 
-local function find_command(name)
+--- The module of a command. Errors: code 2, with the nearest name.
+---@param name string as on the command line
+---@return table command
+function main.module(name)
   local names = {}
-  for _, row in ipairs(commands) do
+  for _, row in ipairs(main.commands) do
     if row[1] == name then return require("marea.cli." .. name:gsub("%-", "_")) end
     names[#names + 1] = row[1]
   end
@@ -113,7 +116,7 @@ local function dispatch(words)
     command = require "marea.cli.script"
     table.insert(rest, 1, name)
   else
-    command = find_command(name)
+    command = main.module(name)
   end
   table.move(rest, 1, #rest, #before + 1, before)
   local options, help = require("marea.cli.arguments").parse(command, before)
