@@ -41,11 +41,12 @@ mr_status mr_hash_finish(mr_hash *hash, mr_hash_text *text) {
   static const char digits[] = "0123456789abcdef";
   unsigned char digest[EVP_MAX_MD_SIZE];
   if (EVP_DigestFinal_ex(hash->context, digest, NULL) != 1) return refused();
+  char *next = text->digits;
   for (int i = 0; i < DIGEST_BYTES; i++) {
-    text->digits[2 * i] = digits[digest[i] >> 4];
-    text->digits[2 * i + 1] = digits[digest[i] & 15];
+    *next++ = digits[digest[i] >> 4];
+    *next++ = digits[digest[i] & 15];
   }
-  text->digits[2 * DIGEST_BYTES] = '\0';
+  *next = '\0';
   return MR_OK;
 }
 

@@ -7,7 +7,7 @@
 enum { MESSAGE_BYTES = 2048 };
 static _Thread_local char message[MESSAGE_BYTES];
 
-mr_status mr_fail(mr_status status, const char *format, ...) {
+mr_status(mr_fail)(mr_status status, const char *format, ...) {
   char text[MESSAGE_BYTES];
   va_list arguments;
   va_start(arguments, format);

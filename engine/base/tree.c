@@ -72,7 +72,7 @@ static mr_status sync_entry(int holder, const char *name, int depth) {
   if (!S_ISDIR(info.st_mode)) return MR_OK;
   DIR *folder = NULL;
   mr_status status = visit_all(holder, name, depth, sync_entry, &folder);
-  if (status == MR_OK && MR_CALL(fsync(dirfd(folder))) != 0 && errno != EINVAL)
+  if (status == MR_OK && folder && MR_CALL(fsync(dirfd(folder))) != 0 && errno != EINVAL)
     status = mr_call_error("sync folder", name);
   if (folder) (void)closedir(folder);
   return status;

@@ -78,7 +78,7 @@ static mr_status check_offsets(const mr_corpus *corpus) {
       return mr_fail(MR_ERROR_DAMAGED,
                      "%s: corpus sequence %lld: rising offsets within %lld rows expected, %lld to "
                      "%lld found",
-                     path, (long long)(i + 1), (long long)corpus->rows, (long long)begin,
+                     path, (long long)i + 1, (long long)corpus->rows, (long long)begin,
                      (long long)end);
   }
   return MR_OK;

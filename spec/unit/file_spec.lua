@@ -229,7 +229,7 @@ describe("files", function()
 
   describe("a lock", function()
     it("keeps others out and says who holds it", function()
-      local held <close> = file.lock(root .. "run")
+      local _ <close> = file.lock(root .. "run")
       local message, code = refusal(file.lock, root .. "run")
       assert.equal(4, code)
       assert.truthy(message:find("folder " .. root .. "run is in use by process %d+ on %S+$"),
@@ -238,7 +238,7 @@ describe("files", function()
     end)
 
     it("is free again once closed, and leaves no file", function()
-      do local held <close> = file.lock(root .. "run") end
+      do local _ <close> = file.lock(root .. "run") end
       file.lock(root .. "run"):close()
       assert.same({}, file.list(root))
     end)
