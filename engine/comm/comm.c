@@ -14,7 +14,7 @@
 static const double LEAVE_SECONDS = 2.0;
 
 static mr_world *current;
-static int was_closed;
+static int was_closed, has_left;
 
 /* What a launcher says about the number of ranks: > 1 for several, 0 for "it does not say". */
 static int launched_ranks(void) {
@@ -93,6 +93,10 @@ mr_status mr_comm_open(mr_group **world) {
   return MR_OK;
 }
 
+mr_group *mr_comm_world(void) {
+  return current && !was_closed && !has_left ? current->group : NULL;
+}
+
 /* Completes every pending operation; the first failure counts. */
 static mr_status drain(mr_world *world) {
   mr_status status = MR_OK;
@@ -124,12 +128,14 @@ mr_status mr_comm_close(mr_group *group) {
 
 void mr_comm_leave(mr_group *group, int exit_code, const char *message) {
   mr_world *world = group->world;
-  char left[256];
-  (void)snprintf(left, sizeof left, "%s", message);
-  (void)mr_fail(MR_ERROR_ARGUMENT, "this rank has left: %s", left);
+  char kept[1024]; /* `message` may be the recorded one, which the next failure replaces */
+  if (has_left) return;
+  has_left = 1;
+  (void)snprintf(kept, sizeof kept, "%s", message);
+  (void)mr_fail(MR_ERROR_ARGUMENT, "this rank has left: %s", kept);
   mr_world_break(world, MR_ERROR_ARGUMENT);
   if (world->presence) {
-    mr_presence_leave(world->presence, exit_code, message, LEAVE_SECONDS);
+    mr_presence_leave(world->presence, exit_code, kept, LEAVE_SECONDS);
   } else if (world->transport->stop && !was_closed) {
     /* ranks that fail by themselves at the same time get a moment to say why */
     struct timespec moment = {0, 300000000};

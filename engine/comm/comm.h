@@ -44,6 +44,9 @@ int mr_reduction_find(const char *name);
  * MR_ERROR_ARGUMENT after the world was closed. */
 mr_status mr_comm_open(mr_group **world);
 
+/* The world while it is open and this rank has not left it, borrowed; else NULL. */
+mr_group *mr_comm_world(void);
+
 /* Ends the world in good order: completes what is pending, waits until all ranks close, shuts
  * MPI down. On failure nothing was shut down and mr_comm_leave is what remains. The group stays
  * the caller's to release; operations on any group fail from then on. */
