@@ -10,7 +10,8 @@
 #include "lua/train.h"
 
 static const char type_name[] = "marea.group";
-static const char keeper_name[] = "marea.world_keeper";
+static const char keeper_name[] = "marea.world_keeper"; /* a type */
+static const char world_key[] = "marea.world";          /* a place in the registry */
 
 typedef struct box {
   mr_group *group;
@@ -137,7 +138,7 @@ static int collect_keeper(lua_State *L) {
 
 /* The world as userdata, made once per state and kept in the registry. */
 static int push_world(lua_State *L) {
-  if (lua_getfield(L, LUA_REGISTRYINDEX, keeper_name) == LUA_TTABLE) {
+  if (lua_getfield(L, LUA_REGISTRYINDEX, world_key) == LUA_TTABLE) {
     lua_geti(L, -1, 1);
     return 1;
   }
@@ -150,8 +151,8 @@ static int push_world(lua_State *L) {
   lua_seti(L, -2, 2);
   MR_LUA_TRY(L, mr_comm_open(slot));
   keeper->group = mr_group_retain(*slot);
-  lua_setfield(L, LUA_REGISTRYINDEX, keeper_name);
-  lua_getfield(L, LUA_REGISTRYINDEX, keeper_name);
+  lua_setfield(L, LUA_REGISTRYINDEX, world_key);
+  lua_getfield(L, LUA_REGISTRYINDEX, world_key);
   lua_geti(L, -1, 1);
   return 1;
 }
