@@ -222,6 +222,17 @@ function recipe.load(path, overrides, world_size)
                                     context = context })
 end
 
+--- Loads a recipe for a command that needs one: a script is refused, code 2.
+---@param path string
+---@param overrides? table
+---@param world_size? integer
+---@return table loaded
+function recipe.require(path, overrides, world_size)
+  local found = recipe.load(path, overrides, world_size)
+  if not found then fault.raise_at(2, path, "this file returns no recipe") end
+  return found
+end
+
 --- The same recipe under further overrides (a map of key to value), such as {dtype = "f64"}.
 ---@param changes table
 ---@return table loaded

@@ -1,0 +1,194 @@
+-- Locks: hashes of everything that decides what a run computes: corpus, plan, config, and every Lua
+-- file of the recipe. Two runs under equal locks, on equal ranks, compute the same.
+--
+-- Keys that only say where, how long and how often (device, stop, updates, keep, save_every,
+-- evaluate_every) are no part of it. So a run may go on under more updates than it was planned for:
+-- its plan is then longer, and is compared by the links of its chain (see plan.lua) over the steps
+-- that both plans have.
+
+local config = require "marea.config"
+local core = require "marea.core"
+local fault = require "marea.fault"
+local json = require "marea.json"
+local nearest = require "marea.nearest"
+local plan = require "marea.plan"
+
+local lock = {}
+
+local free_keys = { device = true, stop = true, updates = true, keep = true, save_every = true,
+                    evaluate_every = true }
+
+local function hash_files(files)
+  local list = {}
+  for i, file in ipairs(files) do
+    list[i] = { name = file.name, sha256 = core.file.sha256_of(file.path) }
+  end
+  table.sort(list, function(a, b) return a.name < b.name end)
+  return json.array(list)
+end
+
+local function locked_config(view)
+  local values = config.values(view)
+  for key in pairs(free_keys) do values[key] = nil end
+  return { values = values, hash = core.file.sha256(json.encode(values)) }
+end
+
+--- The lock of a recipe with its corpus and plan.
+---@param recipe table a loaded recipe: config, files
+---@param corpus table
+---@param steps table its plan
+---@return table record {corpus, plan = {ranks, steps, hash, chain}, config = {values, hash}, files,
+---  accepted}
+function lock.of(recipe, corpus, steps)
+  local hash, chain = plan.hash(steps)
+  return {
+    corpus = corpus:hash(),
+    plan = { ranks = #steps[1], steps = #steps, hash = hash, chain = chain },
+    config = locked_config(recipe.config),
+    files = hash_files(recipe.files),
+    accepted = json.array({}),
+  }
+end
+
+local function compare_plans(a, b, differences)
+  local step = plan.first_difference(a.chain, b.chain)
+  if a.ranks ~= b.ranks then
+    differences[#differences + 1] = { field = "plan", a = ("for %d ranks"):format(a.ranks),
+                                      b = ("for %d ranks"):format(b.ranks) }
+  elseif step then
+    local from = (", other ids from step %d on"):format(step)
+    differences[#differences + 1] = { field = "plan", a = a.hash:sub(1, 16) .. from,
+                                      b = b.hash:sub(1, 16) .. from }
+  end
+end
+
+-- Adds a difference for every key whose values differ, in the order of the keys.
+local function compare_maps(prefix, a, b, differences)
+  local keys, seen = {}, {}
+  for _, map in ipairs { a, b } do
+    for key in pairs(map) do
+      if not seen[key] then keys[#keys + 1] = key end
+      seen[key] = true
+    end
+  end
+  table.sort(keys)
+  for _, key in ipairs(keys) do
+    if a[key] ~= b[key] then
+      differences[#differences + 1] = { field = prefix .. key, a = a[key], b = b[key] }
+    end
+  end
+end
+
+local function by_name(files)
+  local map = {}
+  for _, file in ipairs(files) do map[file.name] = file.sha256 end
+  return map
+end
+
+--- What differs between two locks.
+---@param a table
+---@param b table
+---@return table[] differences {field, a, b}: field is "corpus", "plan", "config.KEY" or
+---  "files.NAME"; a and b are the values, nil where one has none
+function lock.compare(a, b)
+  local differences = {}
+  if a.corpus ~= b.corpus then
+    differences[1] = { field = "corpus", a = a.corpus, b = b.corpus }
+  end
+  compare_plans(a.plan, b.plan, differences)
+  compare_maps("config.", a.config.values, b.config.values, differences)
+  compare_maps("files.", by_name(a.files), by_name(b.files), differences)
+  return differences
+end
+
+local function shown(value)
+  if value == nil then return "none" end
+  return type(value) == "number" and json.number(value) or tostring(value)
+end
+
+--- A difference as text: "config.lr: 0.1 then, 0.05 now".
+---@param difference table
+---@return string
+function lock.describe(difference)
+  return ("%s: %s then, %s now"):format(difference.field, shown(difference.a),
+                                        shown(difference.b))
+end
+
+local function fields_of(records)
+  local fields = { "corpus", "plan" }
+  for _, record in ipairs(records) do
+    for key in pairs(record.config.values) do fields[#fields + 1] = "config." .. key end
+    for _, file in ipairs(record.files) do fields[#fields + 1] = "files." .. file.name end
+  end
+  return fields
+end
+
+-- The accepted fields as a set; one that no lock has is a typo.
+local function granted_fields(accepted, records)
+  local granted, known = {}, {}
+  local fields = fields_of(records)
+  for _, field in ipairs(fields) do known[field] = true end
+  for _, field in ipairs(accepted) do
+    if not known[field] then
+      local near = nearest.find(field, fields)
+      fault.raise_at(2, "", "--accept: a lock has no field %q%s", field,
+                     near and ("; did you mean %q?"):format(near) or "")
+    end
+    granted[field] = true
+  end
+  return granted
+end
+
+--- Compares the lock that a run was recorded under with the one that is to go on with it.
+--- Errors, code 3: differences that are not accepted, naming each field and both values; code 2: an
+--- accepted field that no lock has.
+---@param recorded table
+---@param current table
+---@param accepted? string[] fields whose difference is let through
+---@return table record the current lock, with every difference that was ever let through
+function lock.continue(recorded, current, accepted)
+  local granted = granted_fields(accepted or {}, { recorded, current })
+  local all, seen, refused = {}, {}, {}
+  local function add(field)
+    if not seen[field] then all[#all + 1] = field end
+    seen[field] = true
+  end
+  for _, field in ipairs(recorded.accepted or {}) do add(field) end
+  for _, difference in ipairs(lock.compare(recorded, current)) do
+    if granted[difference.field] then
+      add(difference.field)
+    else
+      refused[#refused + 1] = lock.describe(difference)
+    end
+  end
+  if #refused > 0 then
+    fault.raise_at(3, "", "the run was made under another lock: %s (--accept FIELD lets one " ..
+                   "difference through)", table.concat(refused, "; "))
+  end
+  table.sort(all)
+  local record = {}
+  for key, value in pairs(current) do record[key] = value end
+  record.accepted = json.array(all)
+  return record
+end
+
+--- Writes a lock, as a whole or not at all.
+---@param path string
+---@param record table
+function lock.write(path, record)
+  core.file.write(path, json.encode(record, { indent = true }) .. "\n")
+end
+
+--- Reads what lock.write wrote. Errors: code 1 for a file that cannot be read, code 3 for one that
+--- is no lock.
+---@param path string
+---@return table record
+function lock.read(path)
+  local record, problem = json.decode(core.file.read(path))
+  if type(record) ~= "table" or not (record.corpus and record.plan and record.config) then
+    fault.raise_at(3, path, "no lock: %s", problem or "it has no corpus, plan or config")
+  end
+  return record
+end
+
+return lock

@@ -1,0 +1,90 @@
+-- Preparation: what a recipe's callbacks say about data, made and checked before anything is
+-- computed: corpus, plan, lock. All ranks make it alike; rank 0 writes it.
+
+local card = require "marea.corpus.card"
+local core = require "marea.core"
+local corpus_of = require "marea.corpus"
+local fault = require "marea.fault"
+local json = require "marea.json"
+local lock = require "marea.lock"
+local plan_of = require "marea.plan"
+local together = require "marea.together"
+
+local prepare = {}
+
+--- The corpus of a recipe. Errors: code 2 when the callback returns none, and what it raises.
+---@param recipe table a loaded recipe
+---@return table corpus
+function prepare.corpus(recipe)
+  local corpus = recipe.corpus(recipe.config)
+  if not corpus_of.is(corpus) then
+    fault.raise_at(2, recipe.path or "", "the recipe's corpus must return a corpus, got %s",
+                   corpus == nil and "nothing" or "a " .. type(corpus))
+  end
+  return corpus
+end
+
+--- The plan of a recipe, checked. Errors: code 2 for what plan.check refuses.
+---@param recipe table
+---@param corpus table
+---@return table steps plan[step][rank index][microbatch] = list of ids
+function prepare.plan(recipe, corpus)
+  return plan_of.check(recipe.plan(corpus:rows("train"), recipe.config), corpus, recipe.config)
+end
+
+--- Corpus, plan and lock of a recipe.
+--- Errors: as prepare.corpus and prepare.plan; code 6 when ranks made different ones.
+---@param recipe table a loaded recipe
+---@param world table
+---@return table prepared {corpus, plan, lock}
+function prepare.make(recipe, world)
+  local corpus = prepare.corpus(recipe)
+  local steps = prepare.plan(recipe, corpus)
+  local record = lock.of(recipe, corpus, steps)
+  together.same(world, "the corpus", record.corpus)
+  together.same(world, "the plan", record.plan.hash)
+  together.same(world, "the config", record.config.hash)
+  return { corpus = corpus, plan = steps, lock = record }
+end
+
+-- The corpus file is only written where it would change.
+local function write_corpus(path, corpus)
+  if core.file.exists(path) then
+    local ok, old = pcall(corpus_of.open, path)
+    if ok and old:hash() == corpus:hash() then return end
+  end
+  corpus:write(path)
+end
+
+--- Refuses, with code 3, to put files beside a run that was trained under another lock.
+---@param run marea.Run
+---@param prepared table
+function prepare.refuse_other_lock(run, prepared)
+  together.on_root(run.world, function()
+    if not (run:was_trained() and run:has("lock.json")) then return end
+    local differences = lock.compare(lock.read(run:path("lock.json")), prepared.lock)
+    if #differences > 0 then
+      fault.raise_at(3, run.folder, "a run was trained here under another lock: %s; give --run " ..
+                     "NAME", lock.describe(differences[1]))
+    end
+  end)
+end
+
+--- Writes corpus.safetensors, corpus-card.json, plan.json and lock.json into a run's folder. All
+--- ranks call it; rank 0 writes.
+---@param run marea.Run
+---@param prepared table what prepare.make returned
+---@return table record the corpus card with the plan's tokens per rank
+function prepare.write(run, prepared)
+  local record = card.with_plan(prepared.corpus, prepared.plan)
+  together.on_root(run.world, function()
+    write_corpus(run:path("corpus.safetensors"), prepared.corpus)
+    core.file.write(run:path("corpus-card.json"),
+                    json.encode(record, { indent = true }) .. "\n")
+    plan_of.write(run:path("plan.json"), prepared.plan)
+    lock.write(run:path("lock.json"), prepared.lock)
+  end)
+  return record
+end
+
+return prepare

@@ -1,0 +1,73 @@
+-- What one rank does, all ranks learn: rank 0 writes files and decides, the others get the same
+-- text or the same error, and none is left waiting. On the others the error is marked as `peer`:
+-- another rank has said it already.
+
+local core = require "marea.core"
+local fault = require "marea.fault"
+
+local together = {}
+
+local function send_text(world, text)
+  local length = core.from({ text and #text or -1 }, "i64", { 1 })
+  world:broadcast(length, 0)
+  if not text or text == "" then return end
+  local bytes = {}
+  for i = 1, #text do bytes[i] = text:byte(i) end
+  world:broadcast(core.from(bytes, "i32", { #bytes }), 0)
+end
+
+local function receive_text(world)
+  local length = core.zeros({ 1 }, "i64")
+  world:broadcast(length, 0)
+  local count = math.tointeger(length:get(1))
+  if count < 0 then return nil elseif count == 0 then return "" end
+  local bytes = core.zeros({ count }, "i32")
+  world:broadcast(bytes, 0)
+  local parts = bytes:values()
+  for i, byte in ipairs(parts) do parts[i] = string.char(math.tointeger(byte)) end
+  return table.concat(parts)
+end
+
+--- Runs a function on rank 0 alone. All ranks call it; all return the text that it returned (or
+--- nil), or raise the error that it raised, with its code.
+---@param world table
+---@param action fun(): string?
+---@return string?
+function together.on_root(world, action)
+  if world:size() == 1 then return action() end
+  if world:rank() == 0 then
+    local ok, result = pcall(action)
+    local message, code = result, 0
+    if not ok then message, code = fault.of(result) end
+    world:broadcast(core.from({ code }, "i64", { 1 }), 0)
+    send_text(world, message)
+    if not ok then error(result, 0) end
+    return result
+  end
+  local code = core.zeros({ 1 }, "i64")
+  world:broadcast(code, 0)
+  code = math.tointeger(code:get(1))
+  local message = receive_text(world)
+  if code == 0 then return message end
+  local raised = fault.new(code, message)
+  raised.peer = true
+  error(raised, 0)
+end
+
+--- Refuses, on all ranks with code 6, a hash that is not the same on all of them.
+---@param world table
+---@param what string "the corpus"
+---@param hash string hexadecimal
+function together.same(world, what, hash)
+  if world:size() == 1 then return end
+  local prefix = hash:sub(1, 12)
+  local all = world:all_gather(core.from({ tonumber(prefix, 16) }, "i64", { 1 })):values()
+  for rank, value in ipairs(all) do
+    if value ~= all[1] then
+      fault.raise_at(6, "", "%s is not the same on all ranks: hash %012x on rank 0, %012x on " ..
+                     "rank %d", what, math.tointeger(all[1]), math.tointeger(value), rank - 1)
+    end
+  end
+end
+
+return together
