@@ -1,0 +1,148 @@
+-- The memory that tensors and graphs hold: given back, bounded, and never leaked when there is
+-- none left.
+
+local core = require "marea.core"
+local fault = require "marea.fault"
+
+local function live()
+  collectgarbage()
+  collectgarbage()
+  return core.memory().live
+end
+
+local CHAIN, COLUMNS = 8, 32768
+local CHAIN_BYTES = CHAIN * COLUMNS * 8
+
+local function chain(x)
+  local y = x
+  for _ = 1, CHAIN do y = y:relu() end
+  return y:sum()
+end
+
+-- The binding collects by itself whenever 64 MiB of tensors were made: come to just behind that.
+local function settle()
+  collectgarbage "stop"
+  local canary = setmetatable({ {} }, { __mode = "v" })
+  while canary[1] do core.zeros { 1 << 20 } end
+  collectgarbage "restart"
+end
+
+-- Growth of the peak over 20 runs of `body` after the first one, with the collector stopped.
+local function growth(body)
+  settle()
+  local canary = setmetatable({ {} }, { __mode = "v" })
+  collectgarbage "stop"
+  body()
+  core.memory_reset_peak()
+  body()
+  local first = core.memory().peak
+  for _ = 1, 20 do body() end
+  local grown = core.memory().peak - first
+  local collected = canary[1] == nil
+  collectgarbage "restart"
+  assert(not collected, "the collector ran")
+  collectgarbage()
+  return grown
+end
+
+describe("the peak of memory", function()
+  local x = core.ones({ COLUMNS }, "f64"):requires_gradient_()
+
+  it("does not grow with repetition although the collector never runs", function()
+    local grown = growth(function() chain(x):backward() end)
+    assert(grown < CHAIN_BYTES / 8, ("it grew by %d bytes"):format(grown))
+  end)
+
+  it("does grow when graphs are not consumed, so the collector was stopped", function()
+    local grown = growth(function() chain(x) end)
+    assert(grown > 10 * CHAIN_BYTES, ("it grew by %d bytes"):format(grown))
+  end)
+
+  it("does not grow with the number of microbatches of a window", function()
+    local function window(microbatches)
+      core.memory_reset_peak()
+      local before = core.memory().live
+      for _ = 1, microbatches do chain(x):backward() end
+      return core.memory().peak - before
+    end
+    settle()
+    window(1)
+    local one, many = window(1), window(16)
+    assert(many < one + CHAIN_BYTES / 8, ("%d bytes for one, %d for 16"):format(one, many))
+  end)
+end)
+
+describe("a chain of 100,000 operations", function()
+  local LENGTH = 100000
+
+  local function long(x)
+    local y = x
+    for _ = 1, LENGTH do y = y:scale(1) end
+    return y
+  end
+
+  it("is dropped without using the stack", function()
+    local x = core.ones({ 1 }):requires_gradient_()
+    local before = live()
+    local last = long(x)
+    assert(live() > before + LENGTH * 100, "the graph is gone before it was dropped")
+    assert.equal(1, last:item())
+    last = nil -- luacheck: ignore
+    assert.equal(before, live())
+  end)
+
+  it("is gone back over", function()
+    local x = core.ones({ 1 }, "f64"):requires_gradient_()
+    long(x):sum():backward()
+    assert.equal(1, x:gradient():item())
+  end)
+end)
+
+-- A small model through most kinds of operations.
+local function train_once()
+  local function real(shape, stream)
+    return core.normal(shape, { seed = 20, stream = stream, dtype = "f64" }):requires_gradient_()
+  end
+  local ids = core.from({ 0, 2, 1, 2 }, "i32")
+  local w, qkv, out = real({ 3, 6 }, 1), real({ 18, 6 }, 2), real({ 3, 6 }, 3)
+  local gain = core.ones({ 6 }, "f64"):requires_gradient_()
+  local x = w:embedding(ids):layer_norm(gain, nil)
+  x = x:add(x:linear(qkv):self_attention { heads = 2, lengths = core.from({ 3, 1 }, "i64") })
+  x = x:dropout { probability = 0.25, seed = 1, layer = 1, update = 1,
+                  ids = core.from({ 1, 1, 1, 2 }, "i64"), positions = ids }
+  x = x:slice(1, 2):concatenate({ x:slice(3, 2) }):rms_norm(gain):gelu()
+  local losses = x:linear(out):cross_entropy(ids)
+  local loss = losses:weighted_sum(core.ones({ 4 }, "f64"))
+  loss:backward()
+  return table.concat({ loss:hash(), w:gradient():hash(), qkv:gradient():hash(),
+                        out:gradient():hash(), gain:gradient():hash() }, " ")
+end
+
+describe("no memory", function()
+  it("at any request of a forward and backward is a status, and nothing leaks", function()
+    local expected = train_once()
+    local before, requests = live(), core.memory().requests
+    train_once()
+    requests = core.memory().requests - requests
+    assert(requests > 100, "the run makes no requests to speak of")
+    for n = 1, requests do
+      core.memory_fail_at(n)
+      local ok, raised = pcall(train_once)
+      core.memory_fail_at(0)
+      assert(not ok, ("request %d of %d did not fail"):format(n, requests))
+      local message, code = fault.of(raised)
+      assert(message:find("no memory", 1, true), ("request %d: %s"):format(n, message))
+      assert.equal(1, code)
+      assert(live() == before, ("request %d leaks %d bytes"):format(n, live() - before))
+    end
+    assert.equal(expected, train_once())
+  end)
+
+  it("for a tensor too large to count is a status", function()
+    for _, shape in ipairs { { 1 << 62, 2 }, { 1 << 61 }, { 1 << 50 } } do
+      local ok, raised = pcall(core.zeros, shape)
+      assert.is_false(ok)
+      assert.equal(1, select(2, fault.of(raised)))
+    end
+  end)
+end)
