@@ -14,7 +14,7 @@
 static const double LEAVE_SECONDS = 2.0;
 
 static mr_world *current;
-static int was_closed, has_left;
+static int was_closed, has_left, left_code;
 
 /* What a launcher says about the number of ranks: > 1 for several, 0 for "it does not say". */
 static int launched_ranks(void) {
@@ -131,17 +131,19 @@ void mr_comm_leave(mr_group *group, int exit_code, const char *message) {
   char kept[1024]; /* `message` may be the recorded one, which the next failure replaces */
   if (has_left) return;
   has_left = 1;
+  left_code = exit_code;
   (void)snprintf(kept, sizeof kept, "%s", message);
   (void)mr_fail(MR_ERROR_ARGUMENT, "this rank has left: %s", kept);
   mr_world_break(world, MR_ERROR_ARGUMENT);
-  if (world->presence) {
-    mr_presence_leave(world->presence, exit_code, kept, LEAVE_SECONDS);
-  } else if (world->transport->stop && !was_closed) {
-    /* ranks that fail by themselves at the same time get a moment to say why */
-    struct timespec moment = {0, 300000000};
-    (void)nanosleep(&moment, NULL);
-    world->transport->stop(exit_code);
-  }
+  if (world->presence) mr_presence_leave(world->presence, exit_code, kept, LEAVE_SECONDS);
+}
+
+void mr_comm_stop(mr_group *group) {
+  const mr_world *world = group->world;
+  if (!has_left || was_closed || world->presence || !world->transport->stop) return;
+  struct timespec moment = {0, 300000000};
+  (void)nanosleep(&moment, NULL);
+  world->transport->stop(left_code);
 }
 
 int mr_comm_left_alike(const mr_group *group) {
@@ -151,6 +153,6 @@ int mr_comm_left_alike(const mr_group *group) {
 
 int mr_comm_peer_exit_code(const mr_group *group) {
   const mr_presence *presence = group->world->presence;
-  int code = presence ? mr_presence_exit_code(presence) : -1;
+  int code = presence ? mr_presence_exit_code(presence) : has_left ? left_code : -1;
   return code < 0 ? mr_status_exit_code(MR_ERROR_PEER) : code;
 }

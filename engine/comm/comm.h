@@ -55,12 +55,16 @@ mr_status mr_comm_close(mr_group *world);
 /* For a rank that stops with an error: tells the other ranks, which get MR_ERROR_PEER and
  * "rank 1 stopped: MESSAGE" from whatever they wait in or post next, and waits up to two seconds
  * for them to leave as well. Afterwards the process is to end by exit() with
- * mr_comm_peer_exit_code. Flush what was printed before the call: where ranks share no host,
- * MPI ends all of them from here and the call does not return. */
+ * mr_comm_peer_exit_code. Ranks that share no host learn of it from mr_comm_stop only. */
 void mr_comm_leave(mr_group *world, int exit_code, const char *message);
 
+/* The last call of a rank that has left, after everything was printed: where ranks share no host
+ * it waits a moment, for those that fail alike to say so, and lets MPI end all of them, this one
+ * too. Elsewhere nothing happens. */
+void mr_comm_stop(mr_group *world);
+
 /* The exit code of the rank that left first, this one included, so that all end with the same
- * code; 6 when none did. */
+ * code; 6 when none is known to have left. */
 int mr_comm_peer_exit_code(const mr_group *world);
 
 /* After mr_comm_leave: 1 when every rank has left with this rank's code and message, so that one

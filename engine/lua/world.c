@@ -123,8 +123,8 @@ static int move_on(lua_State *L) {
 
 /* ---- the world ---- */
 
-/* Closes a world that nobody ended, when the Lua state ends: plain Lua has no other host. A world
- * that cannot close is left, so that no rank waits for this one. */
+/* When the Lua state ends: closes a world that nobody ended, for plain Lua has no other host. A
+ * world that cannot close is left, so that no rank waits for this one. */
 static int collect_keeper(lua_State *L) {
   box *held = luaL_checkudata(L, 1, keeper_name);
   mr_group *group = held->group;
@@ -132,6 +132,7 @@ static int collect_keeper(lua_State *L) {
   if (!group) return 0;
   if (mr_comm_world() && mr_comm_close(group) != MR_OK)
     mr_comm_leave(group, 1, mr_status_message());
+  mr_comm_stop(group);
   mr_group_release(group);
   return 0;
 }
