@@ -15,6 +15,7 @@ dependencies = { "lua ~> 5.4", "dkjson >= 2.5", "argparse >= 0.7" }
 external_dependencies = {
   MPI = { header = "mpi.h" },
   OPENSSL = { header = "openssl/evp.h" },
+  JANSSON = { header = "jansson.h" },
 }
 test_dependencies = { "busted >= 2.1" }
 build = {
