@@ -11,7 +11,7 @@ describe("the command line", function()
     assert.are.equal(0, code)
     assert.are.equal("", errors)
     for _, row in ipairs(main.commands) do
-      assert.is_truthy(output:find("\n   " .. row[1] .. " +%a[^\n]+"), row[1])
+      assert.is_truthy(output:find("\n   " .. row[1]:gsub("%-", "%%-") .. " +%a[^\n]+"), row[1])
     end
   end)
 
@@ -29,7 +29,7 @@ describe("the command line", function()
     for _, row in ipairs(main.commands) do
       local code, output = run(row[1], "--help")
       assert.are.equal(0, code, row[1])
-      assert.is_truthy(output:find("^usage: marea " .. row[1]:gsub("%-", "%%-")), row[1])
+      assert.is_truthy(output:find("^Usage: marea " .. row[1]:gsub("%-", "%%-")), row[1])
       assert.is_truthy(output:find("\n%-%-json", 1) or output:find("--json", 1, true), row[1])
     end
   end)

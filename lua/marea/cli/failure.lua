@@ -1,5 +1,5 @@
--- What happens to an error that reaches the top of a command: it is printed, by rank 0 alone when
--- all ranks failed alike, and becomes the exit code.
+-- How a command ends: the world is closed, or left with an error, which is printed once (by rank 0
+-- when all ranks failed alike) and becomes the exit code.
 
 local core = require "marea.core"
 local fault = require "marea.fault"
@@ -16,32 +16,45 @@ function failure.catch(value)
            trace = debug.traceback("", 2) }
 end
 
--- Tells the other ranks that this one stops. Returns the exit code of the rank that stopped first,
--- and whether all ranks stopped with this rank's message. Without a common world (MPI did not
--- start) nothing is known of the others.
-local function leave(caught)
-  local good, code, alike = pcall(core.leave, caught.code, caught.message)
-  if not good then return caught.code, false end
-  return code, alike
+-- Standard error's line of this rank, or of all.
+local function say(message, for_all)
+  if not launch.under_launcher() or for_all then
+    if launch.rank() == 0 then io.stderr:write(("marea: %s\n"):format(message)) end
+  else
+    io.stderr:write(("marea: rank %d: %s\n"):format(launch.rank(), message))
+  end
 end
 
---- Prints a caught error to standard error, tells the other ranks, and returns the exit code, which
---- is that of the rank that stopped first.
+-- A rank that could not go on because another one stopped repeats what that one says itself.
+local function repeats_peer(problem)
+  return problem:find("^rank %d+ stopped: ") ~= nil
+end
+
+--- Ends a command that returned a code: 0 closes the world, another one leaves it.
+---@param code integer 0 to 7
+---@return integer code that the process ends with
+function failure.finish(code)
+  io.stdout:flush()
+  local final, alike, problem = core.end_world(code, "")
+  if problem and not repeats_peer(problem) then say(problem, alike) end
+  return final
+end
+
+--- Prints a caught error, tells the other ranks, and returns the exit code, which is that of the
+--- rank that stopped first. Ranks that fail before they have a common world open it now: only
+--- there they see whether all fail alike.
 ---@param caught {message: string, code: integer, peer: boolean, trace: string}
 ---@return integer code 1 to 7
 function failure.report(caught)
-  if failure.trace then caught.message = caught.message .. caught.trace end
-  if not launch.under_launcher() then
-    io.stderr:write(("marea: %s\n"):format(caught.message))
-    return caught.code
-  end
   io.stdout:flush()
-  local code, alike = leave(caught)
-  if alike then
-    if launch.rank() == 0 then io.stderr:write(("marea: %s\n"):format(caught.message)) end
-  elseif not caught.peer then
-    io.stderr:write(("marea: rank %d: %s\n"):format(launch.rank(), caught.message))
+  local message = caught.message .. (failure.trace and caught.trace or "")
+  local code, alike = caught.code, true
+  if launch.under_launcher() then
+    local opened = pcall(core.world)
+    code, alike = core.end_world(caught.code, caught.message)
+    alike = alike and opened
   end
+  if alike or not caught.peer then say(message, alike) end
   return code
 end
 

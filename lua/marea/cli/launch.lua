@@ -18,7 +18,7 @@ local function run(options)
   end
   if options.json then words[#words + 1] = "--json" end
   local process <close> = launch.start({ ranks = options.n, threads = options.threads }, words)
-  local kind, number = process:wait(tonumber(options.time_limit))
+  local kind, number, stopped = process:wait(tonumber(options.time_limit))
   if kind == "limit" then
     io.stderr:write(("marea: the time limit of %s seconds ended the run\n")
       :format(options.time_limit))
@@ -26,7 +26,9 @@ local function run(options)
     io.stderr:write(("marea: a rank was lost: mpirun ended with %s %d\n"):format(
       kind == "exit" and "code" or kind, number))
   end
-  return launch.exit_code(kind, number)
+  local code = launch.exit_code(kind, number)
+  -- mpirun says 1 when a signal ended it; what marea says itself, such as 7, stands.
+  return stopped and code == 1 and 6 or code
 end
 
 local function seconds(text)
@@ -48,7 +50,7 @@ return {
       :argname("T")
     parser:option("--time-limit", "End the run after so many seconds (exit code 6)."):argname("S")
       :convert(seconds)
-    parser:usage("usage: marea launch -n W [--threads T] [--time-limit S] <command> ...")
+    parser:usage("Usage: marea launch -n W [--threads T] [--time-limit S] <command> ...")
   end,
   run = run,
 }

@@ -29,7 +29,7 @@ main.commands = {
 }
 
 local overview = [[
-usage: marea <command> [RECIPE.lua] [key=value ...] [options]
+Usage: marea <command> [RECIPE.lua] [key=value ...] [options]
        marea FILE.lua [key=value ...]          train a recipe, or run a script
        marea launch -n W <command> ...         the same on W ranks
 ]]
@@ -133,7 +133,7 @@ end
 ---@return integer code exit code, 0 to 7
 function main.run(words)
   local good, result = xpcall(dispatch, failure.catch, words)
-  if good then return result end
+  if good then return failure.finish(result) end
   return failure.report(result)
 end
 
