@@ -165,6 +165,20 @@ local function given_config(definition, place)
   return given
 end
 
+local anchor = [[
+local call, pack, unpack = ...
+return function(...) local results = pack(call(...)) return unpack(results, 1, results.n) end]]
+
+-- A callback that ends in `return nn.cross_entropy(...)` leaves the stack before the library runs
+-- (a tail call), and with it the line to blame. So each callback runs inside a function that
+-- stands, for the stack, on the line where the callback begins.
+local function anchored(callback)
+  local info = callback and debug.getinfo(callback, "S")
+  if not info or info.source:sub(1, 1) ~= "@" then return callback end
+  local text = ("\n"):rep(info.linedefined - 1) .. anchor:gsub("\n", " ")
+  return assert(load(text, info.source, "t"))(callback, table.pack, table.unpack)
+end
+
 local loaded = {}
 loaded.__index = loaded
 
@@ -191,15 +205,15 @@ function recipe.resolve(declared, options)
     path = context.path,
     files = context.files,
     config = config.read_only(values, rules),
-    corpus = definition.corpus,
-    model = definition.model,
-    optimizer = definition.optimizer,
-    plan = definition.plan,
-    loss = definition.loss or default_loss,
+    corpus = anchored(definition.corpus),
+    model = anchored(definition.model),
+    optimizer = anchored(definition.optimizer),
+    plan = anchored(definition.plan),
+    loss = anchored(definition.loss) or default_loss,
     objective = resolve_objective(definition, values, given.objective),
-    accumulate = definition.accumulate or default_accumulate,
+    accumulate = anchored(definition.accumulate) or default_accumulate,
     replicate = definition.replicate ~= false,
-    schedule = definition.schedule,
+    schedule = anchored(definition.schedule),
     units = definition.units or {},
     declared = declared,
     options = options,

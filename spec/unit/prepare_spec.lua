@@ -8,7 +8,7 @@ local prepare = require "marea.prepare"
 local recipe = require "marea.recipe"
 local run = require "marea.run"
 local sampler = require "marea.sampler"
-local scratch = require "spec.support.scratch"
+local scratch = dofile "spec/support/scratch.lua"
 
 local alone = { rank = function() return 0 end, size = function() return 1 end }
 

@@ -84,6 +84,23 @@ describe("recipe.load", function()
     assert.is_false(loaded.replicate)
   end)
 
+  it("keeps a callback's line for blame where it ends in a tail call", function()
+    local text = body:gsub("plan = function%(rows, c%) return c end", [[
+plan = function(rows, c)
+    return require("marea.sampler").shuffled(rows, c)
+  end,
+  loss = function(a, ...)
+    local x = a
+    return x, ...
+  end]])
+    local path = write("example.lua", header .. text)
+    local loaded = recipe.load(path)
+    local ok, raised = pcall(loaded.plan, {}, loaded.config)
+    assert.is_false(ok)
+    assert.equal(path .. ":8: sampler.shuffled: ", fault.of(raised):sub(1, #path + 22))
+    assert.same({ 1, nil, 3, n = 3 }, table.pack(loaded.loss(1, nil, 3)))
+  end)
+
   it("returns nil and the results of a script", function()
     local path = write("script.lua", "x_of_script = 1\nreturn 5, ...")
     assert.same({ nil, 5, "a=1", n = 3 }, table.pack(recipe.load(path, { "a=1" })))

@@ -1,7 +1,7 @@
 local core = require "marea.core"
 local fault = require "marea.fault"
 local run = require "marea.run"
-local scratch = require "spec.support.scratch"
+local scratch = dofile "spec/support/scratch.lua"
 
 local alone = { rank = function() return 0 end, size = function() return 1 end }
 
