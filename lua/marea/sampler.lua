@@ -6,6 +6,7 @@
 
 local core = require "marea.core"
 local fault = require "marea.fault"
+local options = require "marea.options"
 
 local sampler = {}
 
@@ -62,13 +63,14 @@ end
 --- Even ranks draw sequences of at most `limit` inputs, odd ranks longer ones; each class is
 --- shuffled without replacement, its ranks share it, and it begins anew when it is used up. With
 --- one rank only short ones are drawn. No id repeats within a window.
---- Errors, code 2: a class that has fewer sequences than one window draws.
+--- Errors, code 2: a class that has fewer sequences than one window draws; unknown options.
 ---@param rows table[] rows of the training split: {id, length, ...}
 ---@param c table config: seed, ranks, updates, accumulation, batch_size_per_rank
----@param options? {limit: integer} limit in inputs, 64 unless given
+---@param given? {limit: integer} limit in inputs, 64 unless given
 ---@return table plan plan[step][rank index][microbatch] = list of ids
-function sampler.by_length(rows, c, options)
-  local limit = options and options.limit or 64
+function sampler.by_length(rows, c, given)
+  options.check(given, "sampler.by_length", { "limit" })
+  local limit = options.integer(given and given.limit or 64, "sampler.by_length: limit", 1)
   local short, long = {}, {}
   for _, row in ipairs(rows) do
     local class = row.length <= limit and short or long
