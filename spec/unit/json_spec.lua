@@ -62,7 +62,8 @@ describe("json.encode", function()
   end)
 
   it("indents on request", function()
-    assert.equal('{\n  "a":1,\n  "b":[1,2]\n}', json.encode({ a = 1, b = { 1, 2 } }, { indent = true }))
+    assert.equal('{\n  "a":1,\n  "b":[1,2]\n}',
+                 json.encode({ a = 1, b = { 1, 2 } }, { indent = true }))
   end)
 
   it("refuses holes, mixed keys and functions", function()
