@@ -132,6 +132,7 @@ void mr_lua_open_reducer(lua_State *L) {
                                      {"begin_window", begin_window},
                                      {"end_window", end_window},
                                      {"buckets", read_buckets},
+                                     {"close", collect},
                                      {NULL, NULL}};
   static const luaL_Reg metamethods[] = {{"__gc", collect}, {"__close", collect}, {NULL, NULL}};
   static const luaL_Reg no_methods[] = {{NULL, NULL}};

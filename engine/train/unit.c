@@ -6,12 +6,11 @@
 
 #include "base/memory.h"
 
-enum { RANGE_ALIGNMENT = 64 };
+enum { RANGE_STEP = 32 }; /* elements: 64 bytes of the narrowest dtype there will be */
 
 /* Lays the ranges out one after the other; sets offset and count of each and the total. */
 static mr_status lay_out(mr_unit *unit) {
-  int64_t step = RANGE_ALIGNMENT / mr_dtype_size(unit->dtype);
-  int64_t next = 0;
+  int64_t step = RANGE_STEP, next = 0;
   for (int64_t i = 0; i < unit->ranges; i++) {
     mr_range *range = &unit->range[i];
     MR_TRY(mr_shape_count(&range->shape, &range->count));

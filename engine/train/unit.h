@@ -2,7 +2,8 @@
  * same layout. Optimizer, reducer, checkpoint and parity work on these buffers.
  *
  * Invariants: range i covers elements offset .. offset + count - 1; ranges begin at multiples of
- * 64 bytes in the order given; the elements between ranges are 0 and stay 0. A parameter is a
+ * 32 elements in the order given, so at multiples of 64 bytes, and at the same elements in every
+ * dtype; the elements between ranges are 0 and stay 0. A parameter is a
  * leaf tensor over its range, and its gradient one over the same range of `gradients`. */
 #ifndef MR_TRAIN_UNIT_H
 #define MR_TRAIN_UNIT_H

@@ -31,6 +31,8 @@ function Bare:begin_window()
   end
 end
 
+function Bare:close() self.model.loss = nil end
+
 function Bare:end_window()
   self.world.intercept = nil
   if self.world:size() > 1 and self.reductions ~= 1 then

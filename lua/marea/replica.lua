@@ -53,6 +53,9 @@ function Replica:values() return self.model:values() end
 
 function Replica:begin_window(window) self.reducer:begin_window(#window) end
 
+--- Stops following the parameters.
+function Replica:close() self.reducer:close() end
+
 function Replica:end_window() self.reducer:end_window() end
 
 return Replica

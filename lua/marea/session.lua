@@ -4,7 +4,7 @@
 local bare = require "marea.bare"
 local fault = require "marea.fault"
 local objective = require "marea.objective"
-local plan_of = require "marea.plan"
+local prepare = require "marea.prepare"
 local Replica = require "marea.replica"
 local Window = require "marea.window"
 local world_of = require "marea.world"
@@ -30,12 +30,8 @@ function Session.open(recipe, options)
   local self = setmetatable({ recipe = recipe, config = recipe.config }, Session)
   self.world = options.world or world_of.get()
   self.rank = self.world:rank()
-  self.corpus = options.corpus or recipe.corpus(recipe.config)
-  self.plan = options.plan
-  if not self.plan then
-    self.plan = recipe.plan(self.corpus:rows("train"), recipe.config)
-    plan_of.check(self.plan, self.corpus, recipe.config)
-  end
+  self.corpus = options.corpus or prepare.corpus(recipe)
+  self.plan = options.plan or prepare.plan(recipe, self.corpus)
   self.terms, self.named_terms = objective.terms(recipe.objective)
   return self
 end
@@ -46,21 +42,33 @@ end
 ---@return marea.Session self
 function Session:build(options)
   options = options or {}
-  local world, config = options.world or self.world, self.config
+  local config = self.config
   self.model = check_model(self.recipe, self.recipe.model(config))
   self.model:materialize { seed = options.seed or config.seed, dtype = config.dtype }
-  self.reduced_over = world
+  self:drive(options)
+  self.optimizer = self.recipe.optimizer(self.model, config)
+  return self
+end
+
+--- Gives the model a replica, or what watches a bare model; an earlier one is closed.
+---@param options? table as of Session:build, without seed
+function Session:drive(options)
+  options = options or {}
+  local world = options.world or self.world
+  if self.driver then self.driver:close() end
   if self.recipe.replicate then
     self.replica = Replica.new(self, self.model, world, {
-      reduction = config.reduction, broadcast = options.broadcast, overlap = options.overlap,
-      bucket_bytes = options.bucket_bytes })
+      reduction = self.config.reduction, broadcast = options.broadcast,
+      overlap = options.overlap, bucket_bytes = options.bucket_bytes })
     self.driver = self.replica
   else
     self.driver = bare.new(self, self.model, world)
   end
-  self.optimizer = self.recipe.optimizer(self.model, config)
-  return self
 end
+
+--- What the recipe's accumulate is given: the replica, or the bare model.
+---@return table
+function Session:driven() return self.replica or self.model end
 
 --- The counted window of an update, as this rank sees it.
 ---@param step integer from 1
@@ -79,7 +87,7 @@ end
 ---@param window table
 function Session:accumulate(window)
   self.driver:begin_window(window)
-  self.recipe.accumulate(self.replica or self.model, window)
+  self.recipe.accumulate(self:driven(), window)
   self.driver:end_window()
 end
 

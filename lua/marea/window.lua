@@ -22,7 +22,7 @@ local function place_sequences(session, ids, rank, microbatch, mask_rank)
   for i, id in ipairs(ids) do
     local row = session.corpus:sequence(id)
     local placed = setmetatable({ rank = rank, microbatch = microbatch }, { __index = row })
-    if rank == mask_rank then
+    if rank == mask_rank and i % 2 == 1 then
       placed.masked = row.tokens // 2
       placed.tokens = row.tokens - placed.masked
     end
@@ -63,8 +63,8 @@ end
 ---@param session table corpus, plan, config, terms
 ---@param step integer update, from 1
 ---@param rank integer planned rank, from 0
----@param options? {mask_rank?: integer, training?: boolean} mask_rank: half of the targets of each
----  sequence of that rank are hidden; training false: no dropout
+---@param options? {mask_rank?: integer, training?: boolean} mask_rank: half of the targets of every
+---  second sequence of that rank are hidden; training false: no dropout
 ---@return table window
 function Window.new(session, step, rank, options)
   options = options or {}
@@ -254,9 +254,26 @@ end
 
 -- --- weights ----------------------------------------------------------------------------------
 
-local function weights_of_term(self, made, t, factor)
+--- What a unit's weight is multiplied with: the one place that divides. A control of the audit
+--- replaces it on its own window.
+---@param made table one of the window's batches
+---@param t integer number of the term
+---@return number share
+function methods:share(made, t) -- luacheck: no unused args
+  return (self.factor or 1) / self.denominators[t]
+end
+
+--- Weight sum of a term over one of the window's batches.
+---@param made table
+---@param t integer
+---@return number sum
+function methods:sum_of(made, t)
+  return sum_of_microbatch(self, self.session.terms[t], made.sequences)
+end
+
+local function weights_of_term(self, made, t)
   local term, dtype = self.session.terms[t], self.session.config.dtype
-  local share = factor / self.denominators[t]
+  local share = self:share(made, t)
   if per_position(term) then
     local of_sequence = {}
     for s, sequence in ipairs(made.sequences) do
@@ -274,7 +291,7 @@ local function weights_of_term(self, made, t, factor)
     end
     return core.from(values, dtype, { #values })
   end
-  return core.full({}, sum_of_microbatch(self, term, made.sequences) * share, dtype)
+  return core.full({}, self:sum_of(made, t) * share, dtype)
 end
 
 --- Weights of a batch of this window: one number per row (or per sequence, or one, as the unit
@@ -286,11 +303,10 @@ function methods:weights(made)
   if not self.denominators then
     fault.raise(1, "window:weights was called before the window was counted")
   end
-  local factor = self.factor or 1
-  if not self.session.named_terms then return weights_of_term(self, made, 1, factor) end
+  if not self.session.named_terms then return weights_of_term(self, made, 1) end
   local weights = {}
   for t, term in ipairs(self.session.terms) do
-    weights[term.name] = weights_of_term(self, made, t, factor)
+    weights[term.name] = weights_of_term(self, made, t)
   end
   return weights
 end

@@ -1,0 +1,94 @@
+-- marea parity: the recipe's own gradient on all ranks against the reference, with controls.
+
+local json = require "marea.json"
+local parity = require "marea.parity"
+local prepare = require "marea.prepare"
+local recipe_of = require "marea.recipe"
+local run_of = require "marea.run"
+local together = require "marea.together"
+local world_of = require "marea.world"
+
+local failed = 3
+
+local function define(parser)
+  parser:argument("recipe", "The recipe's file."):argname("RECIPE.lua")
+  parser:argument("overrides", "Config values."):args("*"):argname("key=value")
+  parser:option("--step", "Which update's window (default: 1)."):argname("K"):convert(math.tointeger)
+end
+
+local function dtype_line(name, result, components)
+  local line = ("%s   %d of %d components within %g + %g |b|; largest error %.3g (relative %.3g)")
+    :format(name, components - result.failing - result.rounding, components, result.atol,
+            result.rtol, result.max_abs, result.max_rel)
+  if result.rounding > 0 then line = line .. ("; %d by rounding"):format(result.rounding) end
+  if result.failing > 0 then
+    line = line .. ("\n      %d FAIL, worst %s[%d]: got %.9g, expected %.9g"):format(
+      result.failing, result.worst.parameter, result.worst.index, result.worst.values[1],
+      result.worst.values[2])
+  end
+  return line
+end
+
+local function control_line(entry)
+  local verdict
+  if not entry.told_apart then
+    verdict = "not told apart: " .. entry.reason
+  elseif entry.detected then
+    verdict = ("detected: off by %.3g in %d components"):format(entry.max_abs, entry.failing)
+  else
+    verdict = "NOT DETECTED"
+  end
+  return ("control   %-26s %s"):format(entry.name, verdict)
+end
+
+local function text(report)
+  local window = report.window
+  local lines = {
+    ("parity of %s: %s, update %d, %d rank%s, %d tokens (%s)"):format(
+      report.recipe, report.objective, window.step, report.world, report.world == 1 and "" or "s",
+      window.tokens, table.concat(window.rank_tokens, " + ")),
+    dtype_line("f32", report.f32, report.components),
+    dtype_line("f64", report.f64, report.components),
+  }
+  if window.masked_rank then
+    lines[#lines + 1] = ("window    as planned it tells no wrong weighting apart, so half of the " ..
+      "targets of every second sequence of rank %d are masked"):format(window.masked_rank)
+  end
+  if report.factor then
+    lines[#lines + 1] = ("factor    the gradient is %s times the reference throughout%s"):format(
+      json.number(report.factor.value), report.factor.name and ": " .. report.factor.name or "")
+  end
+  for _, entry in ipairs(report.controls) do lines[#lines + 1] = control_line(entry) end
+  if not report.equal_on_all_ranks then
+    lines[#lines + 1] = "ranks     the reduced gradients are NOT the same on all ranks"
+  end
+  lines[#lines + 1] = report.pass and "pass" or "FAIL"
+  return table.concat(lines, "\n")
+end
+
+local function run_command(options)
+  local world = world_of.get()
+  local recipe = recipe_of.require(options.recipe, options.overrides, world:size())
+  recipe:require_ranks(world:size())
+  local prepared = prepare.make(recipe, world)
+  local run <close> = run_of.open {
+    outputs = options.outputs, name = options.run or recipe.name, way = "any", world = world,
+  }
+  local report = parity.run(recipe, { step = options.step, shared = {
+    world = world, corpus = prepared.corpus, plan = prepared.plan } })
+  local verdict = together.on_root(world, function()
+    local encoded = json.encode(report, { indent = true }) .. "\n"
+    require("marea.core").file.write(run:path("parity.json"), encoded)
+    print(options.json and json.encode(report) or text(report))
+    return report.pass and "pass" or "fail"
+  end)
+  return verdict == "pass" and 0 or failed
+end
+
+return {
+  name = "parity",
+  summary = "Prove the recipe's own gradient against the reference, with controls.",
+  example = "marea launch -n 2 parity recipes/minimum.lua objective=per_sequence",
+  define = define,
+  run = run_command,
+}

@@ -1,0 +1,63 @@
+-- marea reference: the gradient of a window's declared objective by one process, as a file.
+
+local core = require "marea.core"
+local prepare = require "marea.prepare"
+local recipe_of = require "marea.recipe"
+local reference = require "marea.reference"
+local run_of = require "marea.run"
+local Session = require "marea.session"
+local together = require "marea.together"
+local world_of = require "marea.world"
+
+local function define(parser)
+  parser:argument("recipe", "The recipe's file."):argname("RECIPE.lua")
+  parser:argument("overrides", "Config values."):args("*"):argname("key=value")
+  parser:option("--step", "Which update's window (default: 1)."):argname("K"):convert(math.tointeger)
+end
+
+-- {{"f32.NAME", tensor}, ...} and the loss, in one dtype.
+local function compute(recipe, dtype, shared, step, named)
+  local session = Session.open(recipe:with { dtype = dtype }, shared)
+  local model = session.recipe.model(session.config)
+  model:materialize { seed = session.config.seed, dtype = dtype }
+  local result = reference.gradient(session, model, step)
+  for _, pair in ipairs(reference.named(model, result.gradient)) do
+    named[#named + 1] = { dtype .. "." .. pair[1], pair[2] }
+  end
+  return result
+end
+
+local function write(path, recipe, shared, step)
+  local named = {}
+  local f32 = compute(recipe, "f32", shared, step, named)
+  local f64 = compute(recipe, "f64", shared, step, named)
+  core.safetensors.write(path, named, {
+    objective = recipe.config.objective, step = tostring(step),
+    ["loss.f32"] = ("%.17g"):format(f32.loss), ["loss.f64"] = ("%.17g"):format(f64.loss),
+    tokens = tostring(f64.windows[1].tokens),
+  })
+  print(("reference of %s, update %d: loss %.9g over %d tokens; gradients in %s"):format(
+    recipe.name, step, f64.loss, f64.windows[1].tokens, path))
+end
+
+local function run_command(options)
+  local world = world_of.get()
+  local recipe = recipe_of.require(options.recipe, options.overrides, world:size())
+  local prepared = prepare.make(recipe, world)
+  local run <close> = run_of.open {
+    outputs = options.outputs, name = options.run or recipe.name, way = "any", world = world,
+  }
+  local shared = { world = world, corpus = prepared.corpus, plan = prepared.plan }
+  together.on_root(world, function()
+    write(run:path("reference.safetensors"), recipe, shared, options.step or 1)
+  end)
+  return 0
+end
+
+return {
+  name = "reference",
+  summary = "Compute the gradient of the declared objective by one process.",
+  example = "marea reference recipes/minimum.lua objective=per_sequence",
+  define = define,
+  run = run_command,
+}

@@ -1,0 +1,209 @@
+-- Controls: ways of getting a distributed gradient wrong, each broken into the mechanism that the
+-- recipe's own loop runs on. Parity must see every one that the window can tell from the right
+-- answer; `apart` says whether it can, or why not.
+--
+-- A weighting control changes what window:share returns (or the unit that is weighted with); whether
+-- the window tells it apart is decided by comparing the weight that every position would get.
+
+local objective = require "marea.objective"
+
+local controls = {}
+
+local function world_factor(window, world) return window.factor / world end
+
+-- --- weightings -------------------------------------------------------------------------------
+
+-- share(window, made, t, W): what the unit's weight is multiplied with. W: ranks of the reduction.
+local shares = {}
+
+function shares.divided_by_microbatches(window, _, t)
+  return window.factor / window.denominators[t] / #window
+end
+
+-- A mean over ranks without the factor that undoes it; for a sum, with a factor that nothing undoes.
+function shares.no_factor(window, _, t, world)
+  local factor = window.factor == world and 1 or world
+  return factor / window.denominators[t]
+end
+
+-- The mean of the microbatches' own means, averaged over the ranks.
+function shares.own_count(window, made, t, world)
+  local sum = window:sum_of(made, t)
+  return sum > 0 and world_factor(window, world) / sum / #window or 0
+end
+
+-- Each rank's own mean, treated as if it were a sum: the factor W stays.
+function shares.local_mean(window, _, t)
+  local sum = 0
+  for _, made in ipairs(window) do sum = sum + window:sum_of(made, t) end
+  return sum > 0 and window.factor / sum or 0
+end
+
+local function with_share(name)
+  return { name = name, weighting = true, share = shares[name] }
+end
+
+local function with_unit(name)
+  return { name = name, weighting = true, unit = objective.named[name] }
+end
+
+-- --- effective weights ------------------------------------------------------------------------
+
+local function unit_list(window, term, sequence)
+  if type(term.unit) ~= "function" then return 1 end
+  return sequence.tokens > 0 and term.unit(sequence, window) or 0
+end
+
+-- The weight that each supervised position of all ranks ends up with, in rank order.
+local function effective(windows, term, t, share)
+  local weights = {}
+  for _, window in ipairs(windows) do
+    for _, made in ipairs(window) do
+      local factor = share(window, made, t)
+      for _, sequence in ipairs(made.sequences) do
+        local unit = unit_list(window, term, sequence)
+        for j = 1, sequence.tokens do
+          weights[#weights + 1] = factor * (type(unit) == "table" and unit[j] or unit)
+        end
+      end
+    end
+  end
+  return weights
+end
+
+local function right_share(window, _, t) return window.factor / window.denominators[t] end
+
+local function differ(a, b)
+  for i, weight in ipairs(a) do
+    if math.abs(weight - b[i]) > 1e-9 * math.max(math.abs(weight), math.abs(b[i])) then
+      return true
+    end
+  end
+  return false
+end
+
+-- Denominators of the windows under another unit, as the count would have given them.
+local function recounted(windows, unit, body)
+  local session = windows[1].session
+  local terms = session.terms
+  session.terms = controls.replaced_terms(terms, unit)
+  local kept = {}
+  for i, window in ipairs(windows) do
+    kept[i] = window.denominators
+    window:count()
+  end
+  local result = body(session.terms)
+  for i, window in ipairs(windows) do window.denominators = kept[i] end
+  session.terms = terms
+  return result
+end
+
+-- The first term that has one loss per position: the one that controls break.
+local function main_term(terms)
+  for t, term in ipairs(terms) do
+    if term.unit == "position" or type(term.unit) == "function" then return t end
+  end
+end
+
+--- The same terms with another unit for the main one.
+---@param terms table[]
+---@param unit function
+---@return table[] terms
+function controls.replaced_terms(terms, unit)
+  local changed, main = {}, main_term(terms)
+  for t, term in ipairs(terms) do
+    changed[t] = t == main and { name = term.name, unit = unit, coefficient = term.coefficient } or
+                 term
+  end
+  return changed
+end
+
+local function weighting_apart(control, windows, world)
+  local terms = windows[1].session.terms
+  local t = main_term(terms)
+  if not t then return false, "the objective has no term per position" end
+  local right = effective(windows, terms[t], t, right_share)
+  local wrong
+  if control.unit then
+    wrong = recounted(windows, control.unit, function(changed)
+      return effective(windows, changed[t], t, right_share)
+    end)
+  else
+    wrong = effective(windows, terms[t], t, function(window, made, term)
+      return control.share(window, made, term, world)
+    end)
+  end
+  if differ(right, wrong) then return true end
+  return false, "every position of this window gets the weight that it should have"
+end
+
+-- --- mechanisms -------------------------------------------------------------------------------
+
+local function one_rank() return false, "one rank has nothing to reduce" end
+
+local function same_data(windows)
+  local first
+  for _, window in ipairs(windows) do
+    local seen = {}
+    for _, made in ipairs(window) do
+      seen[#seen + 1] = made.ids:hash() .. made.targets:hash() .. made.lengths:hash()
+    end
+    local text = table.concat(seen, " ")
+    first = first or text
+    if text ~= first then return false end
+  end
+  return true
+end
+
+local function reduction_apart(windows, world)
+  if world == 1 then return one_rank() end
+  if same_data(windows) then return false, "all ranks hold the same data" end
+  return true
+end
+
+local function several_microbatches(windows)
+  for _, window in ipairs(windows) do
+    local with_tokens = 0
+    for _, made in ipairs(window) do
+      if made.tokens > 0 then with_tokens = with_tokens + 1 end
+    end
+    if with_tokens > 1 then return true end
+  end
+  return false, "no rank has more than one microbatch with supervised positions"
+end
+
+--- All controls, in the order of the report. Fields: name; weighting: it changes weights only;
+--- unit or share: how; apart(windows, W) -> boolean, reason.
+controls.list = {
+  with_unit "mean_of_means",
+  with_unit "per_sequence",
+  with_unit "global_token",
+  with_share "divided_by_microbatches",
+  with_share "no_factor",
+  with_share "own_count",
+  with_share "local_mean",
+  { name = "no_reduction", apart = reduction_apart },
+  { name = "forgotten_zero_grad", apart = function() return true end },
+  { name = "zero_grad_each_microbatch", apart = several_microbatches },
+}
+for _, control in ipairs(controls.list) do
+  if control.weighting then
+    function control.apart(windows, world) return weighting_apart(control, windows, world) end
+  end
+end
+
+--- What each control does wrong, for reports.
+controls.meaning = {
+  mean_of_means = "every rank's own average, averaged",
+  per_sequence = "every sequence weighted alike",
+  global_token = "every position weighted alike",
+  divided_by_microbatches = "divided once more by the number of microbatches",
+  no_factor = "the factor W that undoes the mean over ranks is wrong",
+  own_count = "each microbatch divided by its own count",
+  local_mean = "a rank's own mean handed in for a sum",
+  no_reduction = "gradients not reduced over the ranks",
+  forgotten_zero_grad = "another window's gradients not cleared",
+  zero_grad_each_microbatch = "gradients cleared after every microbatch",
+}
+
+return controls

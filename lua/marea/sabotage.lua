@@ -1,0 +1,76 @@
+-- Runs a recipe's own accumulate on a window with one control broken into the mechanism under it.
+
+local controls = require "marea.controls"
+
+local sabotage = {}
+
+local function weighted(session, control, step, options)
+  local window = session:window(step, options.window)
+  if control.share then
+    local world = session.world:size()
+    function window:share(made, t) return control.share(self, made, t, world) end
+  end
+  session:accumulate(window)
+end
+
+local function with_unit(session, control, step, options)
+  local terms = session.terms
+  session.terms = controls.replaced_terms(terms, control.unit)
+  weighted(session, control, step, options)
+  session.terms = terms
+end
+
+-- A replica reduces over this process alone; a bare model's own all_reduce is turned into nothing.
+local function without_reduction(session, _, step, options)
+  if session.recipe.replicate then session:drive { world = options.alone, broadcast = false } end
+  session.driver.skip_reduction = true
+  session:accumulate(session:window(step, options.window))
+  session.driver.skip_reduction = nil
+  if session.recipe.replicate then session:drive { broadcast = false } end
+end
+
+-- The buffer holds the gradient of another window, and the recipe's zero_grad does nothing.
+local function without_zero_grad(session, _, step, options)
+  local other = session.plan[step + 1] and step + 1 or step
+  session:accumulate(session:window(other))
+  local left_over = session.model:gradients():copy()
+  local driven, gradients = session:driven(), session.model:gradients()
+  driven:zero_grad()
+  gradients:copy_(left_over)
+  driven.zero_grad = function() end
+  session:accumulate(session:window(step, options.window))
+  driven.zero_grad = nil
+end
+
+local function zero_grad_each_time(session, _, step, options)
+  local driven, calls = session:driven(), 0
+  local loss = driven.loss
+  function driven.loss(self, ...)
+    calls = calls + 1
+    if calls > 1 then self:zero_grad() end
+    return loss(self, ...)
+  end
+  session:accumulate(session:window(step, options.window))
+  driven.loss = rawequal(loss, getmetatable(driven).__index.loss) and nil or loss
+end
+
+local mechanisms = {
+  no_reduction = without_reduction,
+  forgotten_zero_grad = without_zero_grad,
+  zero_grad_each_microbatch = zero_grad_each_time,
+}
+
+--- The gradient that the recipe's loop arrives at under a control. All ranks call it together.
+---@param session table built
+---@param control table of controls.list
+---@param step integer
+---@param options {window?: table, alone: table} window: as of Window.new; alone: a world of this
+---  process alone
+---@return userdata gradient a copy
+function sabotage.gradient(session, control, step, options)
+  local run = mechanisms[control.name] or (control.unit and with_unit) or weighted
+  run(session, control, step, options)
+  return session.model:gradients():copy()
+end
+
+return sabotage
