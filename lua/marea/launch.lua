@@ -17,7 +17,7 @@ local launch = {}
 
 -- Beginnings of the names with which an MPI launcher tells a rank who it is. A program that
 -- inherits them cannot start mpirun.
-local launcher_names = { "OMPI_", "PMIX_", "PRTE_" }
+launch.launcher_names = { "OMPI_", "PMIX_", "PRTE_" }
 
 -- Variables by which a batch system gives mpirun hosts of its own.
 local batch_names = { "SLURM_JOB_ID", "PBS_NODEFILE", "LSB_HOSTS", "PE_HOSTFILE" }
@@ -146,7 +146,7 @@ function launch.start(options, argv)
     output = options.output,
     errors = options.errors,
     set = variables,
-    unset = launch.under_launcher() and launcher_names or nil,
+    unset = launch.under_launcher() and launch.launcher_names or nil,
   }
 end
 

@@ -4,6 +4,7 @@
 
 local core = require "marea.core"
 local fault = require "marea.fault"
+local json = require "marea.json"
 
 local together = {}
 
@@ -52,6 +53,27 @@ function together.on_root(world, action)
   local raised = fault.new(code, message)
   raised.peer = true
   error(raised, 0)
+end
+
+--- What every rank has to tell: on each rank the list of all ranks' values, in rank order.
+---@param world table
+---@param value any what JSON can hold
+---@return any[] values
+function together.gather(world, value)
+  if world:size() == 1 then return { value } end
+  local text = json.encode(value)
+  local lengths = world:all_gather(core.from({ #text }, "i64", { 1 })):values()
+  local longest = math.tointeger(math.max(table.unpack(lengths)))
+  local bytes = {}
+  for i = 1, longest do bytes[i] = text:byte(i) or 0 end
+  local all = world:all_gather(core.from(bytes, "i32", { longest })):values()
+  local values = {}
+  for rank, length in ipairs(lengths) do
+    local letters, first = {}, (rank - 1) * longest
+    for i = 1, length do letters[i] = string.char(math.tointeger(all[first + i])) end
+    values[rank] = json.decode(table.concat(letters))
+  end
+  return values
 end
 
 --- Refuses, on all ranks with code 6, a hash that is not the same on all of them.
