@@ -52,8 +52,9 @@ static void to_lines(int64_t count, int64_t size, real factor, const real *restr
 /* s[j][i] = score of query i and key j; -inf where the key comes after the query */
 static void score(const head *h, const tile *t, real (*restrict q)[LANES],
                   real (*restrict s)[LANES]) {
-  const scalars k = {h->k + t->key * h->k_stride, h->k_stride, 1};
-  multiply_lines(t->keys, h->size, k, q[0], LANES, s[0], LANES, 0);
+  const real *keys = h->k + t->key * h->k_stride;
+  multiply_lines(
+      t->keys, (line_product){h->size, {keys, h->k_stride, 1}, q[0], LANES, s[0], LANES, .add = 0});
   if (!h->causal) return;
   for (int64_t j = mr_max(0, t->first - t->key); j < t->keys; j++) {
     for (int64_t i = 0; i < LANES; i++) {
@@ -103,8 +104,10 @@ static void attend_queries(const head *h, tile t) {
   for (t.key = 0; (t.keys = keys_for(h, &t)) > 0; t.key += KEYS) {
     score(h, &t, q, s);
     soften(t.keys, h->size, &r, s, o);
-    const scalars v = {h->v + t.key * h->v_stride, 1, h->v_stride};
-    multiply_lines(h->size, t.keys, v, s[0], LANES, o[0], LANES, 1);
+    const real *values = h->v + t.key * h->v_stride;
+    multiply_lines(
+        h->size,
+        (line_product){t.keys, {values, 1, h->v_stride}, s[0], LANES, o[0], LANES, .add = 1});
   }
   for (int64_t i = 0; i < t.count; i++) {
     real *out = h->out + (t.first + i) * h->out_stride;
@@ -144,9 +147,11 @@ static void prepare_row(const head *h, const tile *t, row_state *w) {
 static void score_gradient(const head *h, const tile *t, row_state *w, real (*restrict p)[LANES],
                            real (*restrict ds)[LANES]) {
   const real scale = 1 / sqrt((real)h->size);
-  const scalars v = {h->v + t->key * h->v_stride, h->v_stride, 1};
+  const real *values = h->v + t->key * h->v_stride;
   score(h, t, w->q, p);
-  multiply_lines(t->keys, h->size, v, w->dout[0], LANES, ds[0], LANES, 0);
+  multiply_lines(
+      t->keys,
+      (line_product){h->size, {values, h->v_stride, 1}, w->dout[0], LANES, ds[0], LANES, .add = 0});
   for (int64_t j = 0; j < t->keys; j++) {
     for (int i = 0; i < LANES; i++) {
       p[j][i] = mr_exp(p[j][i] - w->lse[i]);
@@ -162,7 +167,8 @@ static void to_keys(const head *h, const tile *t, real (*restrict weights)[LANES
   const scalars a = {weights[0], LANES, 1};
   int64_t c = 0;
   for (; c + LANES <= h->size; c += LANES) {
-    multiply_lines(t->keys, t->count, a, x + c, x_stride, dx + c, dx_stride, 1);
+    multiply_lines(t->keys,
+                   (line_product){t->count, a, x + c, x_stride, dx + c, dx_stride, .add = 1});
   }
   if (c == h->size) return;
   const int64_t rest = h->size - c;
@@ -170,7 +176,7 @@ static void to_keys(const head *h, const tile *t, real (*restrict weights)[LANES
   for (int64_t i = 0; i < t->count; i++) {
     for (int64_t j = 0; j < rest; j++) from[i][j] = x[i * x_stride + c + j];
   }
-  multiply_lines(t->keys, t->count, a, from[0], LANES, to[0], LANES, 0);
+  multiply_lines(t->keys, (line_product){t->count, a, from[0], LANES, to[0], LANES, .add = 0});
   for (int64_t i = 0; i < t->keys; i++) {
     for (int64_t j = 0; j < rest; j++) dx[i * dx_stride + c + j] += to[i][j];
   }
@@ -183,8 +189,10 @@ static void attend_queries_backward(const head *h, tile t) {
   for (t.key = 0; (t.keys = keys_for(h, &t)) > 0; t.key += KEYS) {
     score_gradient(h, &t, &w, p, ds);
     if (h->dq != NULL) {
-      const scalars k = {h->k + t.key * h->k_stride, 1, h->k_stride};
-      multiply_lines(h->size, t.keys, k, ds[0], LANES, w.dq[0], LANES, 1);
+      const real *keys = h->k + t.key * h->k_stride;
+      multiply_lines(
+          h->size,
+          (line_product){t.keys, {keys, 1, h->k_stride}, ds[0], LANES, w.dq[0], LANES, .add = 1});
     }
     if (h->dk != NULL) {
       to_keys(h, &t, ds, h->q + t.first * h->q_stride, h->q_stride, h->dk + t.key * h->k_stride,

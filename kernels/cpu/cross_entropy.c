@@ -7,11 +7,20 @@
 #include "kernels/cpu/vector.h"
 #include "kernels/cpu/vector_math.h"
 
-static real log_sum_exp(int64_t n, const real *restrict x) {
-  const real highest = mr_greatest(n, x);
+/* the sum of e^(x - highest) */
+static real exponentials(int64_t n, real highest, const real *x) {
   real sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < n; i++) sum += mr_exp(x[i] - highest);
+  return sum;
+}
+
+static real log_sum_exp(int64_t n, const real *x) {
+  const real highest = mr_greatest(n, x);
+  real sum = 0;
+  for (int64_t first = 0; first < n; first += MR_RUN) {
+    sum += exponentials(mr_min(MR_RUN, n - first), highest, x + first);
+  }
   return highest + log(sum);
 }
 

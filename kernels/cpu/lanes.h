@@ -29,39 +29,45 @@ typedef struct scalars {
   int64_t row, column;
 } scalars;
 
-/* As multiply_lines for `rows` <= TOGETHER, a constant where this is inlined. */
-static inline void multiply_few(int rows, int64_t depth, scalars a, const real *b, int64_t b_stride,
-                                real *c, int64_t c_stride, int add) {
+/* c[rows] = a[rows, depth] b[depth], or += if `add`; b and c are lines of LANES, b_stride and
+ * c_stride apart. */
+typedef struct line_product {
+  int64_t depth;
+  scalars a;
+  const real *b;
+  int64_t b_stride;
+  real *c;
+  int64_t c_stride;
+  int add;
+} line_product;
+
+/* Works out the next `rows` <= TOGETHER rows, a constant where this is inlined, and steps on. */
+__attribute__((always_inline)) static inline void next_rows(int rows, line_product *p) {
   vector sum[TOGETHER][VECTORS];
   for (int r = 0; r < rows; r++) {
     for (int v = 0; v < VECTORS; v++) {
-      sum[r][v] = add ? ((const vector *)(c + r * c_stride))[v] : (vector){0};
+      sum[r][v] = p->add ? ((const vector *)(p->c + r * p->c_stride))[v] : (vector){0};
     }
   }
-  for (int64_t k = 0; k < depth; k++) {
-    const vector *line = (const vector *)(b + k * b_stride);
+  for (int64_t k = 0; k < p->depth; k++) {
+    const vector *line = (const vector *)(p->b + k * p->b_stride);
     for (int r = 0; r < rows; r++) {
-      const real scalar = a.x[r * a.row + k * a.column];
+      const real scalar = p->a.x[r * p->a.row + k * p->a.column];
       for (int v = 0; v < VECTORS; v++) sum[r][v] += scalar * line[v];
     }
   }
   for (int r = 0; r < rows; r++) {
-    for (int v = 0; v < VECTORS; v++) ((vector *)(c + r * c_stride))[v] = sum[r][v];
+    for (int v = 0; v < VECTORS; v++) ((vector *)(p->c + r * p->c_stride))[v] = sum[r][v];
   }
+  p->a.x += rows * p->a.row;
+  p->c += rows * p->c_stride;
 }
 
-/* c[rows] = a[rows, depth] b[depth], or += if `add`; b and c are lines of LANES. */
-static inline void multiply_lines(int64_t rows, int64_t depth, scalars a, const real *b,
-                                  int64_t b_stride, real *c, int64_t c_stride, int add) {
-  int64_t r = 0;
-  for (; r + TOGETHER <= rows; r += TOGETHER) {
-    multiply_few(TOGETHER, depth, a, b, b_stride, c + r * c_stride, c_stride, add);
-    a.x += TOGETHER * a.row;
-  }
-  for (; r < rows; r++) {
-    multiply_few(1, depth, a, b, b_stride, c + r * c_stride, c_stride, add);
-    a.x += a.row;
-  }
+static inline void multiply_lines(int64_t rows, line_product p) {
+  for (int64_t blocks = rows / TOGETHER; blocks > 0; blocks--) next_rows(TOGETHER, &p);
+  if (TOGETHER > 4 && (rows & 4)) next_rows(4, &p);
+  if (TOGETHER > 2 && (rows & 2)) next_rows(2, &p);
+  if (rows & 1) next_rows(1, &p);
 }
 
 #endif

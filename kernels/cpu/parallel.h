@@ -11,6 +11,7 @@
 
 enum {
   MR_BLOCK = 4096,       /* elements of a piece of a plain array */
+  MR_RUN = 512,          /* elements of a long row that are summed before they join its sum */
   MR_COLUMNS = 64,       /* columns of a piece that is summed over its rows */
   MR_SERIAL_WORK = 16384 /* below this, waking threads costs more than it saves */
 };
@@ -23,10 +24,5 @@ static inline int mr_threads(const mr_launch *l, int64_t work) {
 static inline int64_t mr_min(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static inline int64_t mr_max(int64_t a, int64_t b) { return a > b ? a : b; }
-
-/* Rows of a piece of a matrix: about MR_BLOCK elements, one row at least. */
-static inline int64_t mr_rows_per_block(int64_t cols) {
-  return mr_max(1, MR_BLOCK / mr_max(1, cols));
-}
 
 #endif

@@ -4,13 +4,22 @@
 #include "kernels/cpu/vector.h"
 #include "kernels/cpu/vector_math.h"
 
-static void forward(int64_t n, const real *restrict x, real *restrict y) {
-  const real highest = mr_greatest(n, x);
+/* y = e^(x - highest); their sum */
+static real exponentials(int64_t n, real highest, const real *restrict x, real *restrict y) {
   real sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < n; i++) {
     y[i] = mr_exp(x[i] - highest);
     sum += y[i];
+  }
+  return sum;
+}
+
+static void forward(int64_t n, const real *restrict x, real *restrict y) {
+  const real highest = mr_greatest(n, x);
+  real sum = 0;
+  for (int64_t first = 0; first < n; first += MR_RUN) {
+    sum += exponentials(mr_min(MR_RUN, n - first), highest, x + first, y + first);
   }
   const real share = 1 / sum;
   for (int64_t i = 0; i < n; i++) y[i] *= share;
