@@ -29,9 +29,9 @@ static int told_to_fail(void) {
 static mr_status allocate(int64_t bytes, int zero, void **block) {
   *block = NULL;
   int failing = told_to_fail();
-  if (bytes < 0 || bytes > INT64_MAX - 2 * ALIGNMENT)
+  if (bytes < 0 || bytes > INT64_MAX - 2 * (int64_t)ALIGNMENT)
     return mr_fail(MR_ERROR_MEMORY, "no memory: the size of a block overflows 64 bits");
-  int64_t total = (bytes + 2 * ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  int64_t total = (bytes + 2 * (int64_t)ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   char *raw = failing ? NULL : aligned_alloc(ALIGNMENT, (size_t)total);
   if (!raw) return mr_fail(MR_ERROR_MEMORY, "no memory for %lld bytes", (long long)bytes);
   if (zero) memset(raw, 0, (size_t)total);

@@ -54,7 +54,7 @@ static void draw_normal(const fill *self, const block *words, float pair[2]) {
 }
 
 static void draw_uniform(const fill *self, const block *words, float pair[2]) {
-  for (int i = 0; i < 2; i++) {
+  for (int64_t i = 0; i < 2; i++) {
     double u = uniform_of(words->word[2 * i], words->word[2 * i + 1]);
     pair[i] = (float)(self->a + (self->b - self->a) * u);
     if (self->a < self->b && (double)pair[i] >= self->b) pair[i] = nextafterf(pair[i], -INFINITY);

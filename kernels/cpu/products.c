@@ -42,7 +42,7 @@ static grid cut(const mr_product *p) {
   for (;;) {
     const int64_t longer = mr_max(g.tile_m, g.tile_n);
     const double work = (double)g.tile_m * (double)g.tile_n * (double)mr_max(1, p->k);
-    const int enough = g.tiles >= 16 || longer < 2 * SMALLEST_TILE || work < 2 * TILE_WORK;
+    const int enough = g.tiles >= 16 || longer < 2 * (int64_t)SMALLEST_TILE || work < 2 * TILE_WORK;
     if (enough && longer <= LARGEST_TILE) return g;
     if (g.tile_m >= g.tile_n) {
       g.tile_m = half(g.tile_m);
