@@ -19,17 +19,25 @@
 typedef struct mr_context {
   mr_device *device;
   mr_tape tape;
-  int64_t bytes_made; /* tensor bytes made since the collector was last run for them */
+  int64_t lowest_bytes; /* of live memory, since the collector was last run for tensors */
 } mr_context;
 
 mr_context *mr_lua_context(lua_State *L);
 
+/* Tells the static analyzer that a function raises and does not come back; its int only lets
+ * callers write `return mr_lua_error(...)`. */
+#ifdef __clang_analyzer__
+#define MR_LUA_RAISES __attribute__((analyzer_noreturn))
+#else
+#define MR_LUA_RAISES
+#endif
+
 /* Raises the recorded message as a fault: a table {message, code} with the metatable
  * "marea.fault", whose message begins with the first line outside lua/marea. */
-int mr_lua_raise(lua_State *L, mr_status status);
+int mr_lua_raise(lua_State *L, mr_status status) MR_LUA_RAISES;
 /* Records a message and raises it. */
 int mr_lua_error(lua_State *L, mr_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+    __attribute__((format(printf, 3, 4))) MR_LUA_RAISES;
 
 #define MR_LUA_TRY(L, expression)                                 \
   do {                                                            \
