@@ -18,17 +18,21 @@ mr_tensor **mr_lua_push_tensor_shell(lua_State *L) {
   return &shell->tensor;
 }
 
-/* The collector sees a few bytes per userdata and not the tensor behind it. It runs when tensors
- * made since the last time outweigh both 64 MiB and what is live. */
+/* The collector sees a few bytes per userdata and not the tensor behind it. It runs when live
+ * memory has grown by 64 MiB, and by half, since it was lowest. What backward consumed counts for
+ * nothing, so a training loop hardly ever pays for a collection. */
 void mr_lua_tensor_made(lua_State *L, const mr_tensor *tensor) {
   mr_context *context = mr_lua_context(L);
-  mr_memory_use use = context->device->memory_used(context->device);
-  int64_t limit = (int64_t)64 << 20;
-  if (use.live_bytes > limit) limit = use.live_bytes;
-  context->bytes_made += mr_tensor_bytes(tensor);
-  if (context->bytes_made < limit) return;
-  context->bytes_made = 0;
-  lua_gc(L, LUA_GCCOLLECT);
+  int64_t live = context->device->memory_used(context->device).live_bytes;
+  int64_t allowed = (int64_t)64 << 20;
+  (void)tensor;
+  if (context->lowest_bytes / 2 > allowed) allowed = context->lowest_bytes / 2;
+  if (live >= context->lowest_bytes + allowed) {
+    lua_gc(L, LUA_GCCOLLECT);
+    context->lowest_bytes = context->device->memory_used(context->device).live_bytes;
+  } else if (live < context->lowest_bytes) {
+    context->lowest_bytes = live;
+  }
 }
 
 void mr_lua_push_tensor(lua_State *L, mr_tensor *tensor) {
