@@ -38,7 +38,8 @@ typedef struct mr_call mr_call;
 
 typedef struct mr_op {
   const char *name;
-  const char *text; /* for the reference: one sentence */
+  const char *text;        /* for the reference: one sentence */
+  const char *result_text; /* for the reference: dtype where it is not x's, shape */
   int arguments;
   mr_argument argument[MR_OP_MAX_ARGUMENTS];
   int is_view; /* `forward` sets output itself, sharing its input's storage */

@@ -176,6 +176,8 @@ static void push_record(lua_State *L, const mr_op *op) {
   lua_setfield(L, -2, "name");
   lua_pushstring(L, op->text);
   lua_setfield(L, -2, "text");
+  lua_pushstring(L, op->result_text);
+  lua_setfield(L, -2, "result_text");
   lua_pushboolean(L, op->backward != NULL);
   lua_setfield(L, -2, "differentiable");
   lua_newtable(L);

@@ -24,6 +24,7 @@ static mr_status backward(mr_call *call) {
 const mr_op mr_op_add = {
     .name = "add",
     .text = "The sum of two tensors, element by element.",
+    .result_text = "the shape of a",
     .arguments = 2,
     .argument = {{.name = "a", .kind = MR_ARGUMENT_REAL, .text = "any shape"},
                  {.name = "b",

@@ -24,6 +24,7 @@ static mr_status forward(mr_call *call) {
 const mr_op mr_op_argmax = {
     .name = "argmax",
     .text = "Index from 0 of the largest element of each row, the first of equals, as i32.",
+    .result_text = "i32, the shape of x without its last axis",
     .arguments = 1,
     .argument = {{.name = "x", .kind = MR_ARGUMENT_REAL, .text = "[..., columns]"}},
     .result = result,

@@ -56,6 +56,7 @@ const mr_op mr_op_attention = {
     .text =
         "Scaled dot-product attention within packed sequences: no sequence sees another; rows "
         "that no sequence covers become 0.",
+    .result_text = "[rows, columns]",
     .arguments = 7,
     .argument = {{.name = "q", .kind = MR_ARGUMENT_REAL, .text = "[rows, columns] queries"},
                  {.name = "k", .kind = MR_ARGUMENT_REAL, .text = "[rows, columns] keys"},

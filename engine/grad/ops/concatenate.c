@@ -63,6 +63,7 @@ static mr_status backward(mr_call *call) {
 const mr_op mr_op_concatenate = {
     .name = "concatenate",
     .text = "Tensors one after the other along the first axis.",
+    .result_text = "the shape of x, with the sum of the first extents",
     .arguments = 2,
     .argument = {{.name = "x", .kind = MR_ARGUMENT_REAL, .text = "[rows, ...]"},
                  {.name = "others",

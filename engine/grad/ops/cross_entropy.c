@@ -34,6 +34,7 @@ static mr_status backward(mr_call *call) {
 const mr_op mr_op_cross_entropy = {
     .name = "cross_entropy",
     .text = "Cross-entropy of each row with its target; 0 where the target is -100.",
+    .result_text = "[rows]",
     .arguments = 2,
     .argument = {{.name = "x", .kind = MR_ARGUMENT_REAL, .text = "[rows, classes] logits"},
                  {.name = "targets",

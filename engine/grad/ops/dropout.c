@@ -42,6 +42,7 @@ const mr_op mr_op_dropout = {
     .text =
         "Sets elements to 0 at random and divides the others by 1 - probability. The draw "
         "depends on seed, layer, update, sequence id, position and column only.",
+    .result_text = "the shape of x",
     .arguments = 7,
     .argument = {{.name = "x", .kind = MR_ARGUMENT_REAL, .text = "[..., columns]"},
                  {.name = "probability",

@@ -31,6 +31,7 @@ static mr_status backward(mr_call *call) {
 const mr_op mr_op_embedding = {
     .name = "embedding",
     .text = "The row of w at each id; gradients of repeated ids add up.",
+    .result_text = "[rows, columns]",
     .arguments = 2,
     .argument = {{.name = "w", .kind = MR_ARGUMENT_REAL, .text = "[vocabulary, columns]"},
                  {.name = "ids",

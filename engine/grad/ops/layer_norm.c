@@ -34,6 +34,7 @@ static mr_status backward(mr_call *call) {
 const mr_op mr_op_layer_norm = {
     .name = "layer_norm",
     .text = "Each row of the last axis less its mean, over its standard deviation, times w plus b.",
+    .result_text = "the shape of x",
     .arguments = 4,
     .argument = {{.name = "x", .kind = MR_ARGUMENT_REAL, .text = "[..., columns]"},
                  {.name = "w", .kind = MR_ARGUMENT_REAL, .text = "[columns]"},

@@ -36,6 +36,7 @@ static mr_status backward(mr_call *call) {
 const mr_op mr_op_linear = {
     .name = "linear",
     .text = "Multiplies the last axis by a matrix and adds a bias: x w^T + b.",
+    .result_text = "[..., out]",
     .arguments = 3,
     .argument = {{.name = "x", .kind = MR_ARGUMENT_REAL, .text = "[..., in]"},
                  {.name = "w", .kind = MR_ARGUMENT_REAL, .text = "[out, in]"},

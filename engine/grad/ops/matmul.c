@@ -39,6 +39,7 @@ static mr_status backward(mr_call *call) {
 const mr_op mr_op_matmul = {
     .name = "matmul",
     .text = "The product of two matrices.",
+    .result_text = "[m, n]",
     .arguments = 2,
     .argument = {{.name = "a", .kind = MR_ARGUMENT_REAL, .text = "[m, k]"},
                  {.name = "b", .kind = MR_ARGUMENT_REAL, .text = "[k, n]"}},

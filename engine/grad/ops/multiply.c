@@ -25,6 +25,7 @@ static mr_status backward(mr_call *call) {
 const mr_op mr_op_multiply = {
     .name = "multiply",
     .text = "The product of two tensors, element by element.",
+    .result_text = "the shape of a",
     .arguments = 2,
     .argument = {{.name = "a", .kind = MR_ARGUMENT_REAL, .text = "any shape"},
                  {.name = "b",

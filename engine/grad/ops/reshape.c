@@ -30,6 +30,7 @@ static mr_status backward(mr_call *call) {
 const mr_op mr_op_reshape = {
     .name = "reshape",
     .text = "The same elements under another shape; shares memory with x.",
+    .result_text = "the new shape",
     .arguments = 2,
     .argument = {{.name = "x", .kind = MR_ARGUMENT_REAL, .text = "any shape"},
                  {.name = "shape",

@@ -31,6 +31,7 @@ static mr_status backward(mr_call *call) {
 const mr_op mr_op_rms_norm = {
     .name = "rms_norm",
     .text = "Each row of the last axis over its root mean square, times w.",
+    .result_text = "the shape of x",
     .arguments = 3,
     .argument = {{.name = "x", .kind = MR_ARGUMENT_REAL, .text = "[..., columns]"},
                  {.name = "w", .kind = MR_ARGUMENT_REAL, .text = "[columns]"},

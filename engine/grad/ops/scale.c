@@ -17,6 +17,7 @@ static mr_status backward(mr_call *call) {
 const mr_op mr_op_scale = {
     .name = "scale",
     .text = "Every element times one number.",
+    .result_text = "the shape of x",
     .arguments = 2,
     .argument = {{.name = "x", .kind = MR_ARGUMENT_REAL, .text = "any shape"},
                  {.name = "alpha", .kind = MR_ARGUMENT_NUMBER, .text = "the factor"}},

@@ -67,6 +67,7 @@ static mr_status backward(mr_call *call) {
 const mr_op mr_op_self_attention = {
     .name = "self_attention",
     .text = "Attention whose queries, keys and values are the three thirds of each row of x.",
+    .result_text = "[rows, columns]",
     .arguments = 5,
     .argument = {{.name = "x",
                   .kind = MR_ARGUMENT_REAL,

@@ -17,6 +17,7 @@ static mr_status backward(mr_call *call) {
 const mr_op mr_op_silu = {
     .name = "silu",
     .text = "x / (1 + exp(-x)), element by element.",
+    .result_text = "the shape of x",
     .arguments = 1,
     .argument = {{.name = "x", .kind = MR_ARGUMENT_REAL, .text = "any shape"}},
     .result = mr_result_as_first,

@@ -45,6 +45,7 @@ static mr_status backward(mr_call *call) {
 const mr_op mr_op_slice = {
     .name = "slice",
     .text = "Consecutive rows of the first axis; shares memory with x.",
+    .result_text = "[count, ...]",
     .arguments = 3,
     .argument = {{.name = "x", .kind = MR_ARGUMENT_REAL, .text = "[rows, ...]"},
                  {.name = "first", .kind = MR_ARGUMENT_INTEGER, .text = "first row, from 1"},

@@ -20,6 +20,7 @@ static mr_status backward(mr_call *call) {
 const mr_op mr_op_softmax = {
     .name = "softmax",
     .text = "Exponentials over their sum along the last axis: each row adds up to 1.",
+    .result_text = "the shape of x",
     .arguments = 1,
     .argument = {{.name = "x", .kind = MR_ARGUMENT_REAL, .text = "[..., columns]"}},
     .result = mr_result_over_last,

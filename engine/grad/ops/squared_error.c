@@ -23,6 +23,7 @@ static mr_status backward(mr_call *call) {
 const mr_op mr_op_squared_error = {
     .name = "squared_error",
     .text = "The square of the difference, element by element; not summed, not halved.",
+    .result_text = "the shape of a",
     .arguments = 2,
     .argument = {{.name = "a", .kind = MR_ARGUMENT_REAL, .text = "any shape"},
                  {.name = "b", .kind = MR_ARGUMENT_REAL, .text = "the shape of a"}},

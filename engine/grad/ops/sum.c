@@ -24,6 +24,7 @@ static mr_status backward(mr_call *call) {
 const mr_op mr_op_sum = {
     .name = "sum",
     .text = "The sum of all elements.",
+    .result_text = "[], a scalar",
     .arguments = 1,
     .argument = {{.name = "x", .kind = MR_ARGUMENT_REAL, .text = "any shape"}},
     .result = result,

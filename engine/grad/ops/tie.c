@@ -21,6 +21,7 @@ static mr_status backward(mr_call *call) {
 const mr_op mr_op_tie = {
     .name = "tie",
     .text = "The value of x, made to depend on a leaf that contributes nothing to it.",
+    .result_text = "the shape of x",
     .arguments = 2,
     .argument = {{.name = "x", .kind = MR_ARGUMENT_REAL, .text = "any shape"},
                  {.name = "leaf", .kind = MR_ARGUMENT_REAL, .text = "any shape"}},

@@ -27,6 +27,7 @@ static mr_status backward(mr_call *call) {
 const mr_op mr_op_weighted_sum = {
     .name = "weighted_sum",
     .text = "The sum of all elements, each times its weight.",
+    .result_text = "[], a scalar",
     .arguments = 2,
     .argument = {{.name = "x", .kind = MR_ARGUMENT_REAL, .text = "any shape"},
                  {.name = "weights",
