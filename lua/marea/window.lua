@@ -8,6 +8,7 @@
 local batch = require "marea.batch"
 local core = require "marea.core"
 local fault = require "marea.fault"
+local units = require "marea.units"
 
 local Window = {}
 
@@ -113,59 +114,7 @@ function methods:total(field, value)
   return of_field[value] or 0
 end
 
--- --- units ------------------------------------------------------------------------------------
-
-local function refuse(self, format, ...)
-  fault.raise_at(5, self.session.recipe and self.session.recipe.path or "",
-                 "window %d: " .. format, self.step, ...)
-end
-
-local function check_weight(self, term, sequence, weight)
-  if type(weight) == "number" and weight >= 0 and weight < math.huge then return weight end
-  refuse(self, "the unit of %s must give finite weights of at least 0, got %s for sequence %s " ..
-         "on rank %d", term.name, tostring(weight), tostring(sequence.id), sequence.rank)
-end
-
--- Weights of one sequence: a number for all its supervised positions, or a checked list.
-local function unit_weights(self, term, sequence)
-  if term.unit == "position" then return 1 end
-  local given = term.unit(sequence, self)
-  if type(given) ~= "table" then return check_weight(self, term, sequence, given) end
-  if #given ~= sequence.tokens then
-    refuse(self, "the unit of %s gave %d weights for sequence %s, which has %d supervised " ..
-           "positions", term.name, #given, tostring(sequence.id), sequence.tokens)
-  end
-  for _, weight in ipairs(given) do check_weight(self, term, sequence, weight) end
-  return given
-end
-
-local function per_position(term)
-  return term.unit == "position" or type(term.unit) == "function"
-end
-
-local function sum_of_sequence(self, term, sequence)
-  if sequence.tokens == 0 then return 0 end
-  if term.unit == "sequence" then return 1 end
-  local weights = unit_weights(self, term, sequence)
-  if type(weights) == "number" then return weights * sequence.tokens end
-  local sum = 0
-  for _, weight in ipairs(weights) do sum = sum + weight end
-  return sum
-end
-
--- The weight sum of a term over one microbatch. A microbatch without supervised positions has no
--- value of its own and counts in no mean over microbatches; a window's value is the same in every
--- microbatch, so each is given its share.
-local function sum_of_microbatch(self, term, sequences)
-  if term.unit == "window" then return 1 end
-  local tokens, sum = 0, 0
-  for _, sequence in ipairs(sequences) do
-    tokens = tokens + sequence.tokens
-    if term.unit ~= "microbatch" then sum = sum + sum_of_sequence(self, term, sequence) end
-  end
-  if term.unit == "microbatch" then return tokens > 0 and 1 or 0 end
-  return sum
-end
+-- --- the count --------------------------------------------------------------------------------
 
 -- {tokens, weight sum of each term} of one rank.
 local function record_of(self, rank)
@@ -173,14 +122,12 @@ local function record_of(self, rank)
   for t, term in ipairs(self.session.terms) do
     local sum = 0
     for _, sequences in ipairs(self.by_rank[rank + 1]) do
-      sum = sum + sum_of_microbatch(self, term, sequences)
+      sum = sum + units.sum(self, term, sequences)
     end
     record[t + 1] = sum
   end
   return record
 end
-
--- --- the count --------------------------------------------------------------------------------
 
 local refusal = -1
 
@@ -206,7 +153,7 @@ local function gather_records(self, world)
     records[r] = table.move(all, (r - 1) * width + 1, r * width, 1, {})
     if records[r][width] == refusal then record_of(self, r - 1) end -- raises what that rank raised
     if records[r][width] == refusal then
-      refuse(self, "rank %d refused its weights", r - 1)
+      units.refuse(self, "rank %d refused its weights", r - 1)
     end
   end
   return records
@@ -237,14 +184,14 @@ function methods:count(world)
   local records = gathered and gather_records(self, world) or local_records(self)
   check_tokens(self, records)
   if self.tokens == 0 then
-    refuse(self, "no rank has a supervised position, so its loss is not defined")
+    units.refuse(self, "no rank has a supervised position, so its loss is not defined")
   end
   self.denominators = {}
   for t, term in ipairs(self.session.terms) do
     local sum = 0
     for _, record in ipairs(records) do sum = sum + record[t + 1] end
     if not (sum > 0) then
-      refuse(self, "the weights of %s are zero for all %d supervised positions", term.name,
+      units.refuse(self, "the weights of %s are zero for all %d supervised positions", term.name,
              self.tokens)
     end
     self.denominators[t] = sum
@@ -268,16 +215,16 @@ end
 ---@param t integer
 ---@return number sum
 function methods:sum_of(made, t)
-  return sum_of_microbatch(self, self.session.terms[t], made.sequences)
+  return units.sum(self, self.session.terms[t], made.sequences)
 end
 
 local function weights_of_term(self, made, t)
   local term, dtype = self.session.terms[t], self.session.config.dtype
   local share = self:share(made, t)
-  if per_position(term) then
+  if units.per_position(term) then
     local of_sequence = {}
     for s, sequence in ipairs(made.sequences) do
-      of_sequence[s] = sequence.tokens > 0 and unit_weights(self, term, sequence) or 0
+      of_sequence[s] = sequence.tokens > 0 and units.of_sequence(self, term, sequence) or 0
     end
     return batch.per_position(made, dtype, function(s, j)
       local weights = of_sequence[s]

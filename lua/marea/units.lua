@@ -1,0 +1,80 @@
+-- Units: the weights that an objective's terms give to the sequences of a window, checked.
+--
+-- A term's unit is a function (a weight for every supervised position) or one of "position",
+-- "sequence", "microbatch" and "window" (one value each).
+
+local fault = require "marea.fault"
+
+local units = {}
+
+--- Refuses a window on all ranks alike: code 5, with the update.
+---@param window table
+---@param format string as of string.format
+---@param ... any
+function units.refuse(window, format, ...)
+  fault.raise_at(5, window.session.recipe and window.session.recipe.path or "",
+                 "window %d: " .. format, window.step, ...)
+end
+
+local function check_weight(window, term, sequence, weight)
+  if type(weight) == "number" and weight >= 0 and weight < math.huge then return weight end
+  units.refuse(window, "the unit of %s must give finite weights of at least 0, got %s for " ..
+               "sequence %s on rank %d", term.name, tostring(weight), tostring(sequence.id),
+               sequence.rank)
+end
+
+--- Whether a term has one loss, and one weight, per supervised position.
+---@param term table
+---@return boolean
+function units.per_position(term)
+  return term.unit == "position" or type(term.unit) == "function"
+end
+
+--- Weights of a sequence with supervised positions under a term per position.
+--- Errors: code 5 for weights that are negative or not finite, or a list of another length.
+---@param window table
+---@param term table
+---@param sequence table
+---@return number|number[] weights a number for all positions, or one for each
+function units.of_sequence(window, term, sequence)
+  if term.unit == "position" then return 1 end
+  local given = term.unit(sequence, window)
+  if type(given) ~= "table" then return check_weight(window, term, sequence, given) end
+  if #given ~= sequence.tokens then
+    units.refuse(window, "the unit of %s gave %d weights for sequence %s, which has %d " ..
+                 "supervised positions", term.name, #given, tostring(sequence.id),
+                 sequence.tokens)
+  end
+  for _, weight in ipairs(given) do check_weight(window, term, sequence, weight) end
+  return given
+end
+
+local function sum_of_sequence(window, term, sequence)
+  if sequence.tokens == 0 then return 0 end
+  if term.unit == "sequence" then return 1 end
+  local weights = units.of_sequence(window, term, sequence)
+  if type(weights) == "number" then return weights * sequence.tokens end
+  local sum = 0
+  for _, weight in ipairs(weights) do sum = sum + weight end
+  return sum
+end
+
+--- The weight sum of a term over one microbatch. A microbatch without supervised positions has no
+--- value of its own and counts in no mean over microbatches; a window's value is the same in every
+--- microbatch, so each is given its share.
+---@param window table
+---@param term table
+---@param sequences table[]
+---@return number sum
+function units.sum(window, term, sequences)
+  if term.unit == "window" then return 1 end
+  local tokens, sum = 0, 0
+  for _, sequence in ipairs(sequences) do
+    tokens = tokens + sequence.tokens
+    if term.unit ~= "microbatch" then sum = sum + sum_of_sequence(window, term, sequence) end
+  end
+  if term.unit == "microbatch" then return tokens > 0 and 1 or 0 end
+  return sum
+end
+
+return units
