@@ -1,7 +1,8 @@
 /* The userdata `process`: child programs for launch, test, demo and the specs.
  *
  * core.process.start{arguments =, input =, output =, errors =, set =, unset =} -> process
- * core.process.program() -> path of this program; core.process.cores() -> cores it may use
+ * core.process.program() -> path of this program; core.process.cores() -> cores it may use;
+ * core.process.host() -> name of this machine
  * core.seconds() -> seconds since some fixed moment, for intervals
  * process:wait(seconds?) -> "exit", code | "signal", number | "limit", 0; and the signal that asked
  * this process to stop meanwhile, or nil. process:ended(), process:signal(number), process:id(). */
@@ -157,6 +158,13 @@ static int cores(lua_State *L) {
   return 1;
 }
 
+static int host(lua_State *L) {
+  char name[256] = "";
+  (void)gethostname(name, sizeof name - 1);
+  lua_pushstring(L, name);
+  return 1;
+}
+
 static int seconds(lua_State *L) {
   lua_pushnumber(L, mr_clock_seconds());
   return 1;
@@ -167,7 +175,7 @@ void mr_lua_open_process(lua_State *L) {
       {"wait", wait_for}, {"ended", has_ended}, {"signal", send_signal}, {"id", id}, {NULL, NULL}};
   static const luaL_Reg metamethods[] = {{"__gc", collect}, {"__close", collect}, {NULL, NULL}};
   static const luaL_Reg functions[] = {
-      {"start", start}, {"program", program}, {"cores", cores}, {NULL, NULL}};
+      {"start", start}, {"program", program}, {"cores", cores}, {"host", host}, {NULL, NULL}};
   mr_lua_define_type(L, type_name, methods, metamethods);
   luaL_newlib(L, functions);
   lua_setfield(L, -2, "process");

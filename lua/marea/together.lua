@@ -76,6 +76,24 @@ function together.gather(world, value)
   return values
 end
 
+--- Gathers a text from every rank. All ranks call it.
+---@param world table
+---@param text string
+---@return string[] texts in rank order
+function together.texts(world, text)
+  local lengths = world:all_gather(core.from({ #text }, "i64")):values()
+  local longest = math.max(1, table.unpack(lengths))
+  local bytes = {}
+  for i = 1, longest do bytes[i] = text:byte(i) or 0 end
+  local all, texts = world:all_gather(core.from(bytes, "i32")):values(), {}
+  for rank, length in ipairs(lengths) do
+    local characters, first = {}, (rank - 1) * longest
+    for i = 1, length do characters[i] = string.char(all[first + i]) end
+    texts[rank] = table.concat(characters)
+  end
+  return texts
+end
+
 --- Refuses, on all ranks with code 6, a hash that is not the same on all of them.
 ---@param world table
 ---@param what string "the corpus"

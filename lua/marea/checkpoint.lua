@@ -1,0 +1,154 @@
+-- One checkpoint: a folder that appears complete or not at all.
+--
+--   parameters.safetensors   the parameters by name
+--   optimizer.safetensors    the optimizer's state, "m.NAME" and the like; its kind and steps
+--   state.json               update, position, random states of every rank, lock, history's hash
+--   history.jsonl            one line per update
+--   manifest.json            run, update, and length and sha-256 of each file; then its own
+--
+-- Nothing in it but the manifest's run depends on time, host or path. A folder is read only when
+-- every file is as the manifest says.
+
+local core = require "marea.core"
+local fault = require "marea.fault"
+local history_of = require "marea.history"
+local json = require "marea.json"
+
+local checkpoint = {}
+
+local parts = { "parameters.safetensors", "optimizer.safetensors", "state.json", "history.jsonl" }
+local manifest_name = "manifest.json"
+local format = 1
+
+local function bytes_of(path)
+  local stream <close> = io.open(path, "rb")
+  return stream and stream:seek("end")
+end
+
+local function damaged(path, message, ...)
+  fault.raise_at(3, "", "%s is damaged: " .. message, path, ...)
+end
+
+-- --- writing ----------------------------------------------------------------------------------
+
+local function sealed(record)
+  record.sha256 = nil
+  record.sha256 = core.file.sha256(json.encode(record))
+  return json.encode(record, { indent = true }) .. "\n"
+end
+
+local function write_manifest(folder, run, update)
+  local files = {}
+  for _, name in ipairs(parts) do
+    local path = folder .. "/" .. name
+    files[name] = { bytes = bytes_of(path), sha256 = core.file.sha256_of(path) }
+  end
+  core.file.write(folder .. "/" .. manifest_name,
+                  sealed { format = format, run = run, update = update, files = files })
+end
+
+--- Writes a checkpoint; an older one of that name is replaced in one step.
+--- Errors: code 1; then nothing was left behind, and what stood there still stands.
+---@param folder string
+---@param contents {run: string, parameters: table[], optimizer: table[], optimizer_metadata: table,
+---  state: table, history: marea.History} lists of {name, tensor}; state.update is the update
+function checkpoint.write(folder, contents)
+  local staging <close> = core.file.begin_folder(folder)
+  local inside = staging:path() .. "/"
+  core.safetensors.write(inside .. "parameters.safetensors", contents.parameters,
+                         { kind = "marea parameters" })
+  core.safetensors.write(inside .. "optimizer.safetensors", contents.optimizer,
+                         contents.optimizer_metadata)
+  local text = contents.history:text()
+  contents.state.history = core.file.sha256(text)
+  core.file.write(inside .. "history.jsonl", text)
+  core.file.write(inside .. "state.json", json.encode(contents.state, { indent = true }) .. "\n")
+  write_manifest(staging:path(), contents.run, contents.state.update)
+  staging:commit()
+end
+
+-- --- reading ----------------------------------------------------------------------------------
+
+local function is_entry(entry)
+  return type(entry) == "table" and math.type(entry.bytes) == "integer" and
+    type(entry.sha256) == "string"
+end
+
+--- The manifest of a checkpoint; its files are not looked at.
+--- Errors, code 3: none there, or altered.
+---@param folder string
+---@return table manifest {format, run, update, files = {name = {bytes, sha256}}}
+function checkpoint.manifest(folder)
+  local path = folder .. "/" .. manifest_name
+  if not core.file.exists(path) then
+    fault.raise_at(3, "", "%s is no checkpoint: it has no %s", folder, manifest_name)
+  end
+  local text = core.file.read(path)
+  local record, problem = json.decode(text)
+  if type(record) ~= "table" then damaged(path, "%s", problem or "it is no object") end
+  local found = tostring(record.sha256)
+  local expected = sealed(record)
+  if found ~= record.sha256 then
+    damaged(path, "its own sha-256 should be %s, it says %s", record.sha256, found)
+  end
+  if text ~= expected then damaged(path, "it is not written as marea writes it") end
+  if record.format ~= format then
+    fault.raise_at(3, "", "%s has format %s, this marea reads %d", path, tostring(record.format),
+                   format)
+  end
+  return record
+end
+
+local function verify_file(path, entry)
+  if not is_entry(entry) then damaged(path, "the manifest does not list it") end
+  local bytes = bytes_of(path)
+  if not bytes then damaged(path, "expected %d bytes, there is no such file", entry.bytes) end
+  if bytes ~= entry.bytes then damaged(path, "expected %d bytes, found %d", entry.bytes, bytes) end
+  local hash = core.file.sha256_of(path)
+  if hash ~= entry.sha256 then
+    damaged(path, "expected sha-256 %s, found %s", entry.sha256, hash)
+  end
+end
+
+--- Checks every byte of a checkpoint against its manifest.
+--- Errors, code 3, naming the file, what was expected and what was found.
+---@param folder string
+---@return table manifest
+function checkpoint.verify(folder)
+  local manifest = checkpoint.manifest(folder)
+  for _, name in ipairs(parts) do verify_file(folder .. "/" .. name, manifest.files[name]) end
+  return manifest
+end
+
+local function read_state(folder, manifest)
+  local path = folder .. "/state.json"
+  local state, problem = json.decode(core.file.read(path))
+  if type(state) ~= "table" then damaged(path, "%s", problem or "it is no object") end
+  if state.update ~= manifest.update then
+    damaged(path, "expected update %d, found %s", manifest.update, tostring(state.update))
+  end
+  return state
+end
+
+--- Opens a checkpoint, after every byte of it was checked.
+--- Errors, code 3: as checkpoint.verify; parts that do not belong together.
+---@param folder string
+---@return table opened {folder, manifest, state, history, parameters, optimizer}; the last two are
+---  tensor files, to be closed
+function checkpoint.open(folder)
+  local manifest = checkpoint.verify(folder)
+  local state = read_state(folder, manifest)
+  local path = folder .. "/history.jsonl"
+  local history = history_of.read(core.file.read(path), path)
+  if history:count() ~= state.update or history:hash() ~= state.history then
+    damaged(path, "expected the history of %d updates that state.json names, found %d",
+            state.update, history:count())
+  end
+  return {
+    folder = folder, manifest = manifest, state = state, history = history,
+    parameters = core.safetensors.open(folder .. "/parameters.safetensors"),
+    optimizer = core.safetensors.open(folder .. "/optimizer.safetensors"),
+  }
+end
+
+return checkpoint

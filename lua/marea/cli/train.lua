@@ -1,0 +1,133 @@
+-- marea train: trains a recipe, to config.stop or to the end, from the start or from a checkpoint.
+
+local fault = require "marea.fault"
+local json = require "marea.json"
+local recipe_of = require "marea.recipe"
+local training = require "marea.training"
+local world_of = require "marea.world"
+
+local controls = { "reseed-streams", "restart-updates" }
+
+local function print_on_root(text)
+  if world_of.get():rank() == 0 then print(text) end
+end
+
+local function thousands(number)
+  local text = tostring(number)
+  return (text:reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^,", ""))
+end
+
+local function plan_lines(session)
+  local lines, config = {}, session.config
+  lines[1] = ("plan       %d updates of up to %d microbatches of %d sequences a rank, %d rank%s")
+    :format(#session.plan, config.accumulation, config.batch_size_per_rank, config.ranks,
+            config.ranks == 1 and "" or "s")
+  local tokens, by_rank = 0, {}
+  for _, window in ipairs(session.plan) do
+    for r, microbatches in ipairs(window) do
+      for _, ids in ipairs(microbatches) do
+        for _, id in ipairs(ids) do
+          local count = session.corpus:sequence(id).tokens
+          tokens, by_rank[r] = tokens + count, (by_rank[r] or 0) + count
+        end
+      end
+    end
+  end
+  for r = 1, config.ranks do by_rank[r] = thousands(by_rank[r] or 0) end
+  lines[2] = ("tokens     %s in all (%s)"):format(thousands(tokens), table.concat(by_rank, " + "))
+  return lines
+end
+
+local function shape_lines(session)
+  local lines = { ("parameters %s, %s"):format(thousands(session.model:count()),
+                                               session.config.dtype) }
+  for _, range in ipairs(session.model.unit:ranges()) do
+    lines[#lines + 1] = ("           %-36s [%s]"):format(range.name,
+                                                         table.concat(range.shape, ", "))
+  end
+  return lines
+end
+
+-- Bytes that a rank holds before any window.
+local function memory_line(session)
+  local width = session.config.dtype == "f64" and 8 or 4
+  local held = session.model:values():count() * width
+  local state = 0
+  for _, flat in pairs(session.optimizer:state()) do state = state + flat:count() * width end
+  return ("memory     %s bytes a rank: parameters %s, gradients %s, optimizer %s, and what a " ..
+          "window needs"):format(thousands(2 * held + state), thousands(held), thousands(held),
+                                 thousands(state))
+end
+
+local function dry_run(loaded)
+  local session = training.session(loaded, world_of.get())
+  local lines = plan_lines(session)
+  for _, line in ipairs(shape_lines(session)) do lines[#lines + 1] = line end
+  lines[#lines + 1] = memory_line(session)
+  print_on_root(table.concat(lines, "\n"))
+  return 0
+end
+
+local function summary(result)
+  local lines = {}
+  if not result.loss_per_token and not result.checkpoint then
+    lines[1] = ("%s is already at update %d of %d"):format(result.run, result.update,
+                                                           result.updates)
+  else
+    lines[1] = ("%s at update %d of %d%s"):format(
+      result.run, result.update, result.updates,
+      result.loss_per_token and (", loss %.4f a token"):format(result.loss_per_token) or "")
+    lines[2] = ("checkpoint %s"):format(result.checkpoint)
+  end
+  return table.concat(lines, "\n")
+end
+
+--- Trains a loaded recipe as the options of the command line say.
+---@param loaded table a loaded recipe
+---@param options table
+---@return integer code 0, or 7 when it was asked to stop
+local function run_recipe(loaded, options)
+  if options.dry_run then return dry_run(loaded) end
+  local result = training.run(loaded, {
+    outputs = options.outputs, name = options.run, continuous = options.continuous,
+    until_update = options["until"], resume = options.resume, accept = options.accept,
+    control = options.control, stop_asked = options.stop_asked })
+  print_on_root(options.json and json.encode(result) or summary(result))
+  return result.asked and 7 or 0
+end
+
+local function update_number(text)
+  local number = math.tointeger(tonumber(text))
+  if not number or number < 1 then
+    return nil, ("--until must be an update of 1 or more, not %s"):format(text)
+  end
+  return number
+end
+
+return {
+  name = "train",
+  summary = "Train a recipe.",
+  example = "marea train recipes/minimum.lua lr=0.05 objective=per_sequence",
+  define = function(parser)
+    parser:argument("recipe", "The recipe's file.")
+    parser:argument("settings", "key=value for the recipe's config."):args("*")
+    parser:option("--until", "Stop after update N; config.stop does not count then.")
+      :argname("N"):convert(update_number)
+    parser:flag("--continuous", "Do not stop at config.stop.")
+    parser:option("--resume", "Go on from 'latest' or from a checkpoint's folder.")
+      :argname("FOLDER")
+    parser:option("--accept", "Go on although this field of the lock differs (repeatable).")
+      :argname("FIELD"):count("*")
+    parser:flag("--dry-run", "Show plan, shapes and memory; train nothing, write nothing.")
+    parser:option("--control", "For a demonstration: leave a part of the state out of a resume.")
+      :choices(controls):argname("NAME"):hidden(true)
+  end,
+  run = function(options)
+    local world = world_of.get()
+    if options["until"] and options.continuous then
+      fault.raise_at(2, "", "train: give either --until or --continuous")
+    end
+    return run_recipe(recipe_of.require(options.recipe, options.settings, world:size()), options)
+  end,
+  run_recipe = run_recipe,
+}

@@ -1,0 +1,120 @@
+-- Evaluation: loss per token and token accuracy of a model on a split.
+--
+-- The split is cut into blocks of 16 sequences in corpus order, whatever the batch size; of W
+-- ranks, rank b mod W takes block b. A block is one packed batch without dropout, its sums are
+-- taken in f64, and they are added in the order of the blocks: the result has the same bits on any
+-- number of ranks.
+
+local batch_of = require "marea.batch"
+local core = require "marea.core"
+local fault = require "marea.fault"
+
+local evaluate = {}
+
+local block_sequences = 16
+local block_fields = 3 -- loss sum, right positions (-1: not known), tokens
+
+local function blocks_of(corpus, split)
+  local rows, blocks = corpus:rows(split), {}
+  if #rows == 0 then fault.raise_at(2, "", "the %s split of the corpus has no sequences", split) end
+  for first = 1, #rows, block_sequences do
+    blocks[#blocks + 1] = table.move(rows, first, math.min(first + block_sequences - 1, #rows), 1,
+                                     {})
+  end
+  return blocks, #rows
+end
+
+local function is_tensor(value, axes)
+  local meta = type(value) == "userdata" and debug.getmetatable(value)
+  return meta and meta.__name == "marea.tensor" and #value:shape() == axes
+end
+
+-- The model as recipe.loss calls it, with what it last returned at hand.
+local function watched(model)
+  local seen = {}
+  local stand_in = setmetatable({}, {
+    __index = model,
+    __call = function(_, ...)
+      seen.output = model(...)
+      return seen.output
+    end,
+  })
+  return stand_in, seen
+end
+
+-- The losses per position: recipe.loss itself, or the first of its terms that has one per position.
+local function position_losses(session, losses, rows)
+  if not session.named_terms then losses = { loss = losses } end
+  for _, term in ipairs(session.terms) do
+    local value = type(losses) == "table" and losses[term.name]
+    if is_tensor(value, 1) and value:shape()[1] == rows then return value end
+  end
+  fault.raise_at(2, session.recipe.path or "", "recipe.loss gives no loss per position, so " ..
+                 "there is none to evaluate")
+end
+
+-- Positions whose target has the largest logit; -1 where the model gives no logits.
+local function right_positions(output, made)
+  if not is_tensor(output, 2) or output:shape()[1] ~= made.rows then return -1 end
+  local guesses, targets, right = output:argmax():values(), made.targets:values(), 0
+  for i, target in ipairs(targets) do
+    if target == guesses[i] then right = right + 1 end
+  end
+  return right
+end
+
+local function evaluate_block(session, rows)
+  local made = batch_of.build(session.corpus, rows, { layout = "packed",
+                                                      seed = session.config.seed })
+  local model, seen = watched(session.model)
+  local losses = position_losses(session, session.recipe.loss(model, made), made.rows)
+  return losses:total(), right_positions(seen.output, made), made.tokens
+end
+
+-- This rank's sums, with room for as many blocks as any rank has.
+local function my_sums(session, blocks, world)
+  local slots = (#blocks + world:size() - 1) // world:size()
+  local sums = {}
+  for i = 1, slots * block_fields do sums[i] = 0 end
+  for b = world:rank(), #blocks - 1, world:size() do
+    local at = b // world:size() * block_fields
+    sums[at + 1], sums[at + 2], sums[at + 3] = evaluate_block(session, blocks[b + 1])
+  end
+  return sums
+end
+
+local function add_in_order(all, blocks, world)
+  local slots = (#blocks + world:size() - 1) // world:size()
+  local loss, right, tokens, known = 0, 0, 0, true
+  for b = 0, #blocks - 1 do
+    local at = (b % world:size() * slots + b // world:size()) * block_fields
+    loss, tokens = loss + all[at + 1], tokens + all[at + 3]
+    known = known and all[at + 2] >= 0
+    right = right + all[at + 2]
+  end
+  return loss, known and right or nil, math.tointeger(tokens)
+end
+
+--- Loss per token and accuracy of a session's model on a split. All ranks call it; the model must
+--- be the same on all of them.
+--- Errors: code 2 for a split without sequences or a recipe without a loss per position; code 5
+--- for a split without supervised positions.
+---@param session table recipe, config, corpus, model, terms, named_terms, world
+---@param split string
+---@return {split: string, sequences: integer, tokens: integer, loss: number, accuracy?: number}
+---  result accuracy nil: the model gives no logits
+function evaluate.split(session, split)
+  local world = session.world
+  local _ <close> = core.no_grad()
+  local blocks, sequences = blocks_of(session.corpus, split)
+  local sums = my_sums(session, blocks, world)
+  local all = world:all_gather(core.from(sums, "f64")):values()
+  local loss, right, tokens = add_in_order(all, blocks, world)
+  if tokens == 0 then
+    fault.raise_at(5, "", "the %s split has no supervised position", split)
+  end
+  return { split = split, sequences = sequences, tokens = tokens, loss = loss / tokens,
+           accuracy = right and right / tokens }
+end
+
+return evaluate

@@ -1,0 +1,62 @@
+-- The history of a run: one line of JSON per update, with what every rank saw. Two runs that
+-- computed the same have the same history, byte for byte: it holds no time, host or path.
+
+local core = require "marea.core"
+local fault = require "marea.fault"
+local json = require "marea.json"
+
+---@class marea.History
+---@field lines string[] one per update, without newlines
+local History = {}
+History.__index = History
+
+local history = {}
+
+--- A history without updates.
+---@return marea.History
+function history.new() return setmetatable({ lines = {} }, History) end
+
+--- Reads the text of a history.
+--- Errors, code 3: lines that are no updates, or are not numbered from 1 without gaps.
+---@param text string
+---@param path string for messages
+---@return marea.History
+function history.read(text, path)
+  local self = history.new()
+  for line in text:gmatch("([^\n]*)\n") do
+    local number = #self.lines + 1
+    local record = json.decode(line)
+    if type(record) ~= "table" or record.update ~= number then
+      fault.raise_at(3, ("%s:%d"):format(path, number), "expected the record of update %d", number)
+    end
+    self.lines[number] = line
+  end
+  return self
+end
+
+--- Adds the record of the next update.
+---@param record {update: integer, tokens: integer, loss_sums: number[], draws: integer[]} one loss
+---  sum and one draw for each rank
+function History:add(record) self.lines[#self.lines + 1] = json.encode(record) end
+
+--- The record of an update.
+---@param update integer from 1
+---@return table? record
+function History:get(update) return self.lines[update] and json.decode(self.lines[update]) end
+
+--- Number of updates.
+---@return integer
+function History:count() return #self.lines end
+
+--- All lines as one text.
+---@return string
+function History:text()
+  if #self.lines == 0 then return "" end
+  return table.concat(self.lines, "\n") .. "\n"
+end
+
+--- sha-256 of the text.
+---@return string
+function History:hash() return core.file.sha256(self:text()) end
+
+return history

@@ -1,0 +1,107 @@
+-- run.json: what a run is, where it ran, how far it came, how it ended. Rank 0 writes it; it is
+-- there from the start, so what a killed run was is known as well.
+
+local config = require "marea.config"
+local core = require "marea.core"
+local json = require "marea.json"
+local saves = require "marea.saves"
+local together = require "marea.together"
+
+---@class marea.RunRecord
+---@field id string identity of the run
+local Record = {}
+Record.__index = Record
+
+local run_record = {}
+
+-- No two runs share it: moment, and an address that the system chose.
+local function new_id()
+  local parts = { core.utc(), tostring(core.seconds()), tostring({}), core.process.host() }
+  return core.file.sha256(table.concat(parts, " ")):sub(1, 32)
+end
+
+local function distinct(texts)
+  local list, seen = {}, {}
+  for _, text in ipairs(texts) do
+    if not seen[text] then list[#list + 1] = text end
+    seen[text] = true
+  end
+  return list
+end
+
+-- Runs on all ranks.
+local function describe(session, recipe)
+  local device = core.device()
+  return {
+    version = require "marea.version", name = recipe.name, recipe = recipe.path,
+    config = config.values(recipe.config), objective = recipe.config.objective,
+    world = session.world:size(), board = session.world.group:board(),
+    hosts = distinct(together.texts(session.world, core.process.host())),
+    instruction_set = device.instruction_set, blas = device.blas, threads = device.threads,
+    parameters = session.model:count(), started = core.utc(), outcome = "running",
+  }
+end
+
+function Record:write()
+  if not self.run:writes() then return end
+  core.file.write(self.run:path("run.json"), json.encode(self.values, { indent = true }) .. "\n")
+end
+
+--- Begins the record of a run that starts anew, or takes up that of a run that goes on. All ranks
+--- call it.
+---@param run marea.Run
+---@param session marea.Session
+---@param from? {own: boolean, folder: string, update: integer, accepted: string[],
+---  control?: string} the checkpoint that it goes on from; own: it is one of this run
+---@return marea.RunRecord
+function run_record.begin(run, session, from)
+  local values = describe(session, session.recipe)
+  local self = setmetatable({ run = run, values = values }, Record)
+  together.on_root(run.world, function()
+    local old = from and from.own and json.decode(core.file.read(run:path("run.json")))
+    values.id = old and old.id or new_id()
+    values.resumed = json.array(old and old.resumed or {})
+    if old then values.began = old.began or old.started end
+    values.update = from and from.update or 0
+    if from then
+      table.insert(values.resumed, {
+        from = from.folder, update = from.update, at = values.started,
+        accepted = json.array(from.accepted), control = from.control })
+    end
+    self:write()
+  end)
+  self.id = values.id
+  return self
+end
+
+--- The identity of the run in a folder: see saves.id_of.
+run_record.id_of = saves.id_of
+
+--- Notes how far the run is.
+---@param update integer
+function Record:reach(update) self.values.update = update end
+
+--- Notes a save that went well, on disk too.
+---@param folder string
+function Record:note_save(folder)
+  self.values.last_save = { update = self.values.update, folder = folder, good = true }
+  self:write()
+end
+
+--- Ends the record.
+---@param outcome string "complete", "stopped" or "failed"
+---@param message? string why
+function Record:finish(outcome, message)
+  self.values.outcome, self.values.message = outcome, message
+  self.values.ended = core.utc()
+  self:write()
+end
+
+-- Of a run that an error ends; a disk that cannot take this either keeps "running".
+function Record:__close(problem)
+  if problem == nil or self.values.ended then return end
+  local message = require("marea.fault").of(problem)
+  pcall(self.finish, self, "failed", message)
+end
+
+return run_record

@@ -1,0 +1,130 @@
+-- The state of a training run as named tensors, and back: parameters and optimizer state by the
+-- names of the parameters, so that a recipe that declares them in another order keeps its own.
+
+local core = require "marea.core"
+local fault = require "marea.fault"
+
+local state = {}
+
+local function range_of(flat, range)
+  return flat:slice(range.offset + 1, range.count):reshape(range.shape)
+end
+
+-- The optimizer's flat tensors in the order of their names.
+local function sorted_flats(optimizer)
+  local flats, names = optimizer:state(), {}
+  for name in pairs(flats) do names[#names + 1] = name end
+  table.sort(names)
+  return flats, names
+end
+
+--- The parameters of a model.
+---@param model table root module, materialized
+---@return table[] list of {name, tensor}; views
+function state.parameters(model)
+  local list, values = {}, model:values()
+  for i, range in ipairs(model.unit:ranges()) do
+    list[i] = { range.name, range_of(values, range) }
+  end
+  return list
+end
+
+--- The state of an optimizer.
+---@param model table root module
+---@param optimizer marea.Optimizer
+---@return table[] list of {"STATE.PARAMETER", tensor}; views
+function state.optimizer(model, optimizer)
+  local list = {}
+  local flats, names = sorted_flats(optimizer)
+  for _, name in ipairs(names) do
+    for _, range in ipairs(model.unit:ranges()) do
+      list[#list + 1] = { name .. "." .. range.name, range_of(flats[name], range) }
+    end
+  end
+  return list
+end
+
+--- What a checkpoint says about an optimizer besides its tensors.
+---@param optimizer marea.Optimizer
+---@return table<string, string>
+function state.optimizer_metadata(optimizer)
+  return { kind = "marea optimizer", optimizer = optimizer.kind,
+           steps = ("%d"):format(optimizer:steps()) }
+end
+
+local function shape_text(shape) return "[" .. table.concat(shape, ", ") .. "]" end
+
+-- Names that only one side has.
+local function check_names(file, list)
+  local wanted = {}
+  for _, item in ipairs(list) do
+    wanted[item[1]] = true
+    if not file:has(item[1]) then
+      fault.raise_at(3, file:path(), "the recipe's model expects a tensor %s, the file has none",
+                     item[1])
+    end
+  end
+  for _, name in ipairs(file:names()) do
+    if not wanted[name] then
+      fault.raise_at(3, file:path(), "the file has a tensor %s, the recipe's model has none", name)
+    end
+  end
+end
+
+-- Copies every tensor of a file over the one of that name. Nothing is changed unless all fit.
+local function fill(file, list)
+  check_names(file, list)
+  for _, item in ipairs(list) do
+    local expected, found = shape_text(item[2]:shape()), shape_text(file:shape(item[1]))
+    if expected ~= found then
+      fault.raise_at(3, file:path(), "%s: the recipe's model expects the shape %s, the file has %s",
+                     item[1], expected, found)
+    end
+  end
+  for _, item in ipairs(list) do
+    local stored = file:tensor(item[1])
+    item[2]:copy_(stored:dtype() == item[2]:dtype() and stored or stored:to(item[2]:dtype()))
+  end
+end
+
+--- Replaces a model's parameters by those of a file.
+--- Errors, code 3: tensors that are missing, left over, or of another shape.
+---@param model table root module
+---@param file userdata a tensor file
+function state.restore_parameters(model, file)
+  local _ <close> = core.no_grad()
+  fill(file, state.parameters(model))
+end
+
+--- Replaces an optimizer's state by that of a file.
+--- Errors, code 3: as state.restore_parameters; another kind of optimizer.
+---@param model table root module
+---@param optimizer marea.Optimizer
+---@param file userdata a tensor file
+function state.restore_optimizer(model, optimizer, file)
+  local _ <close> = core.no_grad()
+  local metadata = file:metadata()
+  if metadata.optimizer ~= optimizer.kind then
+    fault.raise_at(3, file:path(), "the recipe's optimizer is %s, the file's is %s",
+                   optimizer.kind, tostring(metadata.optimizer))
+  end
+  fill(file, state.optimizer(model, optimizer))
+  optimizer:restore(math.tointeger(tonumber(metadata.steps)))
+end
+
+--- Makes every rank's parameters, optimizer state and steps those of rank 0.
+---@param world table
+---@param model table root module
+---@param optimizer? marea.Optimizer
+function state.broadcast(world, model, optimizer)
+  if world:size() == 1 then return end
+  world:broadcast(model:values(), 0)
+  if not optimizer then return end
+  local flats, names = sorted_flats(optimizer)
+  for _, name in ipairs(names) do world:broadcast(flats[name], 0) end
+  local steps = core.from({ optimizer:steps() }, "i64", { 1 })
+  world:broadcast(steps, 0)
+  optimizer:restore(math.tointeger(steps:get(1)))
+end
+
+return state

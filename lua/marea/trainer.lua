@@ -1,0 +1,192 @@
+-- The loop of training: window, accumulate, one shared record of statistics, step.
+--
+-- Ranks share one record per update, after the gradients are reduced and before the step: so all
+-- see the same reason to stop, and none steps where another does not. `history` (on rank 0) keeps
+-- what an update was for checkpoints, `journal` for people.
+
+local core = require "marea.core"
+local fault = require "marea.fault"
+
+---@class marea.Trainer
+---@field update integer updates done
+---@field microbatches integer[] used so far, for each rank
+---@field sequences integer[] used so far, for each rank
+---@field stream userdata this rank's own random numbers
+---@field stop_asked? boolean set on any rank: all stop after the update that is under way
+local Trainer = {}
+Trainer.__index = Trainer
+
+local trainer = {}
+
+-- The ranks' own streams of the run's seed.
+local first_stream = 1000
+
+--- The stream of random numbers that belongs to one rank, at its beginning.
+---@param seed integer
+---@param rank integer
+---@return userdata stream
+function trainer.new_stream(seed, rank) return core.stream(seed, first_stream + rank) end
+
+local function schedule_of(recipe)
+  if not recipe.schedule then return function() return 1 end end
+  local factor = recipe.schedule(recipe.config)
+  if type(factor) ~= "function" then
+    fault.raise_at(2, recipe.path or "", "the recipe's schedule must return a function from the " ..
+                   "update to a factor of lr, got %s", type(factor))
+  end
+  return factor
+end
+
+local function zeros(count)
+  local list = {}
+  for i = 1, count do list[i] = 0 end
+  return list
+end
+
+--- Makes the loop of a session whose model is built, at update 0.
+---@param session marea.Session
+---@param options? {history?: marea.History, journal?: marea.Journal, draws_from?: integer}
+---  draws_from: a control; dropout takes the update after this one for the first
+---@return marea.Trainer
+function trainer.new(session, options)
+  options = options or {}
+  local world = session.world
+  return setmetatable({
+    session = session, world = world, rank = world:rank(), config = session.config,
+    factor = schedule_of(session.recipe), history = options.history, journal = options.journal,
+    draws_from = options.draws_from, update = 0, microbatches = zeros(world:size()),
+    sequences = zeros(world:size()), stream = trainer.new_stream(session.config.seed, world:rank()),
+  }, Trainer)
+end
+
+-- Bytes that this rank handed to collectives and messages so far.
+local function bytes_sent(world)
+  local sum = 0
+  for kind, entry in pairs(world:ledger()) do
+    if kind ~= "receive" then sum = sum + entry.bytes end
+  end
+  return sum
+end
+
+local function finite(value) return value - value == 0 end
+
+function Trainer:gradient_norm()
+  local unit, limit = self.session.model.unit, self.config.clip_norm
+  if limit then return unit:clip(limit) end
+  return unit:norm()
+end
+
+-- One record per rank, in rank order, each {loss_sum, norm, checksum, draw, has_loss, stop}.
+function Trainer:share(norm)
+  local statistics = self.session.statistics
+  local mine = { statistics.loss_sum or 0, norm, self.session.model:values():total(),
+                 self.stream:next(), statistics.loss_sum and 1 or 0, self.stop_asked and 1 or 0 }
+  local all = self.world:all_gather(core.from(mine, "f64")):values()
+  local shared = { loss_sums = {}, norms = {}, checksums = {}, draws = {} }
+  for r = 1, self.world:size() do
+    local at = (r - 1) * #mine
+    shared.loss_sums[r], shared.norms[r] = all[at + 1], all[at + 2]
+    shared.checksums[r], shared.draws[r] = all[at + 3], math.tointeger(all[at + 4])
+    shared.has_loss = shared.has_loss or all[at + 5] == 1
+    shared.stop = shared.stop or all[at + 6] == 1
+  end
+  return shared
+end
+
+-- All ranks hold the same record here, so all stop with the same words or none does.
+function Trainer:check_finite(update, shared)
+  for r = 1, self.world:size() do
+    local what = not finite(shared.loss_sums[r]) and "loss" or
+      not finite(shared.norms[r]) and "gradient norm"
+    if what then
+      local value = what == "loss" and shared.loss_sums[r] or shared.norms[r]
+      fault.raise_at(5, self.session.recipe.path or "", "update %d: the %s of rank %d is %s; " ..
+                     "nobody stepped, so the parameters are those of update %d", update, what,
+                     r - 1, (tostring(value):gsub("^%-?nan$", "not a number")), update - 1)
+    end
+  end
+end
+
+function Trainer:learning_rate(update)
+  local factor = self.factor(update)
+  if type(factor) ~= "number" or not (factor >= 0 and factor < math.huge) then
+    fault.raise(2, "the recipe's schedule must give a finite factor of at least 0, got %s for " ..
+                "update %d", tostring(factor), update)
+  end
+  return self.session.optimizer.lr * factor
+end
+
+local function spread(values)
+  local least, most = math.huge, -math.huge
+  for _, value in ipairs(values) do
+    least, most = math.min(least, value), math.max(most, value)
+  end
+  return most - least
+end
+
+function Trainer:count_position(update)
+  for r, microbatches in ipairs(self.session.plan[update]) do
+    self.microbatches[r] = self.microbatches[r] + #microbatches
+    for _, ids in ipairs(microbatches) do
+      self.sequences[r] = self.sequences[r] + #ids
+    end
+  end
+end
+
+-- One line for each log; `result` is what the ranks know together.
+function Trainer:note(result, shared)
+  if self.rank == 0 and self.history then
+    self.history:add { update = result.update, tokens = result.tokens,
+                       loss_sums = shared.loss_sums, draws = shared.draws }
+  end
+  if not self.journal then return end
+  self.journal:write_metrics(result)
+  self.journal:write_rank {
+    update = result.update, tokens = result.rank_tokens[self.rank + 1],
+    loss_sum = shared.loss_sums[self.rank + 1], draw = shared.draws[self.rank + 1],
+    ms = result.ms }
+end
+
+local function sum(list)
+  local total = 0
+  for _, value in ipairs(list) do total = total + value end
+  return total
+end
+
+local function renumber_dropout(window, update)
+  for _, batch in ipairs(window) do batch.update = update end
+end
+
+--- Does the next update.
+--- Errors: code 5 for a window without supervised positions, or a loss or gradient norm that is
+--- not finite (on all ranks alike, before the step); what callbacks raise.
+---@return table result the update's line of metrics.jsonl
+---@return boolean stop whether some rank was asked to stop
+function Trainer:advance()
+  local update, session = self.update + 1, self.session
+  local began, sent = core.seconds(), bytes_sent(self.world)
+  local window = session:window(update)
+  if self.draws_from then renumber_dropout(window, update - self.draws_from) end
+  session.statistics = {}
+  session:accumulate(window)
+  local norm = self:gradient_norm()
+  local shared = self:share(norm)
+  self:check_finite(update, shared)
+  local lr = self:learning_rate(update)
+  session.optimizer:step(lr)
+  self.update = update
+  self:count_position(update)
+  local seconds = core.seconds() - began
+  local result = {
+    update = update, objective = self.config.objective,
+    loss_per_token = shared.has_loss and sum(shared.loss_sums) / window.tokens or nil,
+    tokens = window.tokens, rank_tokens = window.rank_tokens, sequences = window.sequence_count,
+    grad_norm = shared.norms[1], lr = lr, parameter_spread = spread(shared.checksums),
+    ms = seconds * 1000, tokens_per_second = window.tokens / seconds,
+    bytes_sent = bytes_sent(self.world) - sent,
+  }
+  self:note(result, shared)
+  return result, shared.stop or false
+end
+
+return trainer

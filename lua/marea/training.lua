@@ -1,0 +1,166 @@
+-- Training as a whole: from a recipe to a run's folder with its logs and checkpoints.
+
+local evaluate = require "marea.evaluate"
+local fault = require "marea.fault"
+local history_of = require "marea.history"
+local journal_of = require "marea.journal"
+local prepare = require "marea.prepare"
+local progress_of = require "marea.progress"
+local resume_of = require "marea.resume"
+local run_of = require "marea.run"
+local run_record = require "marea.run_record"
+local saves = require "marea.saves"
+local Session = require "marea.session"
+local together = require "marea.together"
+local trainer_of = require "marea.trainer"
+local world_of = require "marea.world"
+
+local training = {}
+
+---@class training.options
+---@field outputs string? root folder of runs ("outputs")
+---@field name string? of the run (the recipe's)
+---@field continuous boolean? config.stop does not count
+---@field until_update integer? the last update; overrides config.stop
+---@field resume string? "latest" or a folder
+---@field accept string[]? fields of the lock that may differ
+---@field control string? "reseed-streams" or "restart-updates": what a resume must not do
+---@field stop_asked (fun(): boolean)? whether this rank was asked to stop
+
+-- The update that this start goes to from update `at`.
+local function target_of(config, options, at)
+  local wanted = options.until_update
+  if wanted and wanted > config.updates then
+    fault.raise_at(2, "", "--until %d is behind the last update, %d (updates=%d plans for more)",
+                   wanted, config.updates, wanted)
+  end
+  if wanted then return wanted end
+  if config.stop and not options.continuous and at < config.stop then
+    return math.min(config.stop, config.updates)
+  end
+  return config.updates
+end
+
+local function check_options(options)
+  if options.resume then return end
+  for _, name in ipairs { "control", "accept" } do
+    local value = options[name]
+    if value and (type(value) == "string" or #value > 0) then
+      fault.raise_at(2, "", "--%s needs --resume", name)
+    end
+  end
+end
+
+--- A session of a recipe with its data prepared and its model built; also a dry run's.
+--- Errors: code 2 for another number of ranks than planned; what prepare.make and callbacks raise.
+---@param recipe table
+---@param world table
+---@return marea.Session
+---@return table prepared {corpus, plan, lock}
+function training.session(recipe, world)
+  recipe:require_ranks(world:size())
+  local prepared = prepare.make(recipe, world)
+  local session = Session.open(recipe, { world = world, corpus = prepared.corpus,
+                                         plan = prepared.plan })
+  return session:build(), prepared
+end
+
+-- Restores what is to be resumed. Returns what is said of it in run.json, and the lock.
+local function restore(trainer, source, prepared, options)
+  local lock = resume_of.restore(trainer, source.folder, prepared.lock, options.accept,
+                                 options.control)
+  return { folder = source.folder, own = source.own, update = trainer.update,
+           accepted = options.accept or {}, control = options.control }, lock
+end
+
+local function rewind(run, update, say)
+  local moved = together.on_root(run.world, function()
+    return table.concat(saves.rewind(run.folder, update), ", ")
+  end)
+  if moved ~= "" then say("checkpoints behind update %d were renamed: %s", update, moved) end
+end
+
+local function is_due(every, update) return every ~= nil and update % every == 0 end
+
+local function validate(trainer, progress)
+  local result = evaluate.split(trainer.session, "validation")
+  result.update = trainer.update
+  trainer.journal:write_metrics(result)
+  progress:evaluation(result)
+end
+
+-- Updates until `target` or until some rank is asked to stop. Returns "complete" or "stopped", and
+-- whether it was asked.
+local function go_on(trainer, target, save, progress, stop_asked)
+  local config = trainer.config
+  while trainer.update < target do
+    trainer.stop_asked = stop_asked and stop_asked() or false
+    local result, asked = trainer:advance()
+    trainer.last_result = result
+    progress:update(result)
+    if is_due(config.evaluate_every, trainer.update) then validate(trainer, progress) end
+    local last = asked or trainer.update == target
+    if last or is_due(config.save_every, trainer.update) then save() end
+    if asked then return "stopped", true end
+  end
+  return target == config.updates and "complete" or "stopped", false
+end
+
+local function train_in(run, trainer, prepared, options, from)
+  local record <close> = run_record.begin(run, trainer.session, from)
+  local target = target_of(trainer.config, options, trainer.update)
+  local progress = progress_of.new(trainer.world, trainer.update + 1, target)
+  if run.moved_to then progress:say("an older run was moved to %s", run.moved_to) end
+  if from then
+    progress:say("resuming from %s at update %d", from.folder, from.update)
+    for _, problem in ipairs(from.problems) do progress:say("passed over: %s", problem) end
+    rewind(run, trainer.update, function(...) progress:say(...) end)
+  end
+  prepare.write(run, prepared)
+  local journal <close> = journal_of.open(run, from and from.own and trainer.update or 0)
+  trainer.journal = journal
+  local checkpoint
+  local function save()
+    record:reach(trainer.update)
+    checkpoint = saves.save(run, trainer, { id = record.id, lock = prepared.lock })
+    record:note_save(checkpoint)
+  end
+  local outcome, asked = go_on(trainer, target, save, progress, options.stop_asked)
+  record:reach(trainer.update)
+  record:finish(outcome)
+  return { run = run.folder, update = trainer.update, updates = trainer.config.updates,
+           outcome = outcome, asked = asked, checkpoint = checkpoint,
+           loss_per_token = trainer.last_result and trainer.last_result.loss_per_token }
+end
+
+--- Trains a recipe: to config.stop, else to the end; a resume at or behind `stop` goes to the end.
+--- All ranks call it.
+--- Errors: as DESIGN section 5 lists them.
+---@param recipe table loaded
+---@param options training.options
+---@return {run: string, update: integer, updates: integer, outcome: string, asked: boolean,
+---  checkpoint?: string, loss_per_token?: number} result asked: ended by a request to stop;
+---  checkpoint: the last one saved
+function training.run(recipe, options)
+  check_options(options)
+  local world, name = world_of.get(), options.name or recipe.name
+  local outputs = options.outputs or "outputs"
+  local source = options.resume and resume_of.find(world, outputs, name, options.resume)
+  local session, prepared = training.session(recipe, world)
+  target_of(recipe.config, options, 0)
+  local trainer = trainer_of.new(session, { history = history_of.new() })
+  local own = source and source.own
+  local run, from
+  if source and not own then from, prepared.lock = restore(trainer, source, prepared, options) end
+  run = run_of.open { outputs = outputs, name = name, way = own and "existing" or "fresh",
+                      world = world }
+  local _ <close> = run
+  if own then
+    source = resume_of.find(world, outputs, name, options.resume) -- now that nobody else saves
+    from, prepared.lock = restore(trainer, source, prepared, options)
+  end
+  if from then from.problems = source.problems end
+  return train_in(run, trainer, prepared, options, from)
+end
+
+return training
