@@ -118,3 +118,27 @@ describe("the ledger", function()
     assert.are.same(before, world:ledger().all_reduce)
   end)
 end)
+
+describe("memory", function()
+  it("is given back by operations, handles and groups", function()
+    local function use()
+      local group = world:split(rank % 2)
+      group:all_reduce(core.ones { 100 }, "sum")
+      world:all_gather_async(core.ones { 10 }):wait()
+      local sent = world:send_async(core.ones { 5 }, (rank + 1) % size)
+      world:receive(core.zeros { 5 }, (rank - 1) % size)
+      sent:wait()
+      pcall(world.all_reduce, world, core.zeros { 1 + rank }, "sum")
+    end
+    local function live()
+      collectgarbage()
+      collectgarbage()
+      return core.memory().live
+    end
+    use()
+    local before = live()
+    for _ = 1, 5 do use() end
+    -- communicators stay until the world closes; a group has two, below 128 bytes together
+    assert.is_true(live() - before <= 5 * 128, ("%d bytes more"):format(live() - before))
+  end)
+end)
