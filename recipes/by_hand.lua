@@ -1,25 +1,30 @@
 -- Data parallelism with nothing but all_reduce: no replica, no reducer, no scope. The recipe sends
--- round its parameters, adds up its gradients, and divides once. It passes the same parity, and gives
--- the same bits, as recipes/minimum.lua.
+-- round its parameters, adds up its gradients, and divides once. It passes the same parity as
+-- recipes/minimum.lua, and gives the same bits.
 
 local marea = require "marea"
-local nn, optim, objective, sampler, corpus = marea.nn, marea.optim, marea.objective, marea.sampler, marea.corpus
+local nn, optim, objective = marea.nn, marea.optim, marea.objective
+local sampler, corpus = marea.sampler, marea.corpus
 local world = marea.world()
 
 return marea.recipe {
   name = "by_hand",
   replicate = false,
-  config = { seed = 20, ranks = 2, updates = 100, stop = 50, accumulation = 2, batch_size_per_rank = 4, lr = 0.1, dropout = 0 },
+  config = { seed = 20, ranks = 2, updates = 100, stop = 50, accumulation = 2,
+             batch_size_per_rank = 4, lr = 0.1, dropout = 0 },
 
-  corpus = function(c) return corpus.symbols { seed = c.seed, train = 1024, validation = 128, test = 256 } end,
+  corpus = function(c)
+    return corpus.symbols { seed = c.seed, train = 1024, validation = 128, test = 256 }
+  end,
 
   model = function(c)
-    return nn.Transformer { vocabulary = 6, classes = 4, context = 128, width = 128, hidden = 256, heads = 4, layers = 2,
-                            norm = "post", activation = "relu", causal = true, dropout = c.dropout }
+    return nn.Transformer { vocabulary = 6, classes = 4, context = 128, width = 128, hidden = 256,
+                            heads = 4, layers = 2, norm = "post", activation = "relu",
+                            causal = true, dropout = c.dropout }
   end,
 
   optimizer = function(model, c)
-    world:broadcast(model:values(), 0)                          -- all ranks begin with rank 0's parameters
+    world:broadcast(model:values(), 0)          -- all ranks begin with rank 0's parameters
     return optim.SGD(model, { lr = c.lr })
   end,
 

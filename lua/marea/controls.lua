@@ -2,8 +2,8 @@
 -- recipe's own loop runs on. Parity must see every one that the window can tell from the right
 -- answer; `apart` says whether it can, or why not.
 --
--- A weighting control changes what window:share returns (or the unit that is weighted with); whether
--- the window tells it apart is decided by comparing the weight that every position would get.
+-- A weighting control changes what window:share returns (or the unit that is weighted with);
+-- whether the window tells it apart is decided by the weights that its positions would get.
 
 local objective = require "marea.objective"
 
@@ -20,7 +20,7 @@ function shares.divided_by_microbatches(window, _, t)
   return window.factor / window.denominators[t] / #window
 end
 
--- A mean over ranks without the factor that undoes it; for a sum, with a factor that nothing undoes.
+-- A mean over ranks without the factor that undoes it; a sum with a factor that nothing undoes.
 function shares.no_factor(window, _, t, world)
   local factor = window.factor == world and 1 or world
   return factor / window.denominators[t]

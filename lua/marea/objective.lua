@@ -1,5 +1,5 @@
 -- Objectives: what is averaged over what. A unit gives the weight of each supervised position; the
--- loss of a window is sum(weight * loss) / sum(weight) over every supervised position of every rank.
+-- loss of a window is sum(weight * loss) / sum(weight) over all supervised positions of all ranks.
 --
 -- A unit of one's own is a function of the same form:
 --     function(sequence, window) -> a number, or one number per supervised position of the sequence

@@ -48,7 +48,9 @@ local function pick(given, names)
   return picked
 end
 
-local function new(kind, lr, made) return setmetatable({ kind = kind, lr = lr, core = made }, Optimizer) end
+local function new(kind, lr, made)
+  return setmetatable({ kind = kind, lr = lr, core = made }, Optimizer)
+end
 
 --- Stochastic gradient descent, with momentum, Nesterov's form and weight decay where asked for.
 ---@param parameters table the model

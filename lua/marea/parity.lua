@@ -108,7 +108,7 @@ local function candidates(session, step)
   return counts
 end
 
--- A gradient that is the reference times one factor throughout is told so, by name where it has one.
+-- The one factor between gradient and reference, where there is one, with its name if it has one.
 local function find_factor(run, step)
   local gate, ratio = parity.gates.f64, run.result.ratio
   if run.result.failing == 0 or not ratio or ratio == 0 then return nil end
@@ -173,7 +173,9 @@ local function window_can_tell(session, step, options)
   local weighting, reduction = false, world == 1
   for _, control in ipairs(controls.list) do
     if control.weighting then weighting = weighting or control.apart(windows, world) end
-    if control.name == "no_reduction" then reduction = reduction or control.apart(windows, world) end
+    if control.name == "no_reduction" then
+      reduction = reduction or control.apart(windows, world)
+    end
   end
   return weighting and reduction
 end
@@ -226,8 +228,8 @@ end
 --- Proves, or refutes, that the recipe's loop computes the gradient of its declared objective on a
 --- window. All ranks of the session's world call it together.
 ---@param recipe table a loaded recipe
----@param options? {step?: integer, shared?: table} step: which window (1); shared: world, corpus and
----  plan at hand
+---@param options? {step?: integer, shared?: table} step: which window (1); shared: world, corpus
+---  and plan at hand
 ---@return table? report on rank 0, as parity.json has it; nil elsewhere
 function parity.run(recipe, options)
   options = options or {}

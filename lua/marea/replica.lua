@@ -30,8 +30,8 @@ end
 --- Sets all gradients to zero; the first thing of a window.
 function Replica:zero_grad() self.reducer:zero_grad() end
 
---- A scope in which backward adds to this rank's gradients and nothing is sent. Both the forward and
---- its backward belong inside.
+--- A scope in which backward adds to this rank's gradients and nothing is sent. Both the forward
+--- and its backward belong inside.
 ---@return userdata scope to be closed (`local _ <close> = ...`)
 function Replica:no_sync() return self.reducer:no_sync() end
 

@@ -1,8 +1,8 @@
 -- Windows: the microbatches of all ranks behind one update, and the one place that divides.
 --
--- Every rank knows the plan and the corpus, so a window knows the sequences of all ranks. Before any
--- backward the ranks gather one record each (tokens, the weight sum of each term, a vote), and all
--- sum the records in rank order: denominators come from there and from nowhere else.
+-- Every rank knows the plan and the corpus, so a window knows the sequences of all ranks. Before
+-- any backward the ranks gather one record each (tokens, the weight sum of each term, a vote), and
+-- all sum the records in rank order: denominators come from there and from nowhere else.
 -- `window:weights(batch)` is unit weight / denominator, times W where the reduction is a mean.
 
 local batch = require "marea.batch"
@@ -168,8 +168,8 @@ end
 local function check_tokens(self, records)
   for r, record in ipairs(records) do
     if record[1] ~= self.rank_tokens[r] then
-      fault.raise(6, "window %d: rank %d counts %d tokens where rank %d expects %d: their plans or " ..
-                  "corpora differ", self.step, r - 1, record[1], self.rank, self.rank_tokens[r])
+      fault.raise(6, "window %d: rank %d counts %d tokens where rank %d expects %d: their plans " ..
+                  "or corpora differ", self.step, r - 1, record[1], self.rank, self.rank_tokens[r])
     end
   end
 end
@@ -190,7 +190,7 @@ function methods:count(world)
   for t, term in ipairs(self.session.terms) do
     local sum = 0
     for _, record in ipairs(records) do sum = sum + record[t + 1] end
-    if not (sum > 0) then
+    if sum <= 0 or sum ~= sum then
       units.refuse(self, "the weights of %s are zero for all %d supervised positions", term.name,
              self.tokens)
     end

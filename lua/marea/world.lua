@@ -1,6 +1,6 @@
 -- The ranks of a run: every collective of the engine, under one object per process.
 --
--- `intercept` lets the audit look at, or turn into nothing, an all_reduce that a recipe calls itself.
+-- `intercept` lets the audit look at, or turn into nothing, an all_reduce of the recipe's own.
 
 local core = require "marea.core"
 

@@ -1,9 +1,9 @@
 -- marea check-loss: 12 tokens on one rank and 36 on the other, through the engine's own window,
 -- reduction and backward, against values that can be worked out by hand.
 --
--- One parameter w = 1; a token's loss is w x. Rank 0 holds 12 tokens of x = 1 (sum 12), rank 1 holds
--- 36 of x = 3 (sum 108). So the mean of the ranks' means is (1 + 3) / 2 = 2, the mean over all tokens
--- (12 + 108) / 48 = 2.5, and since the loss is w times the gradient, both are the same numbers.
+-- One parameter w = 1; a token's loss is w x. Rank 0 holds 12 tokens of x = 1 (sum 12), rank 1
+-- holds 36 of x = 3 (sum 108). So the mean of the ranks' means is (1 + 3) / 2 = 2, that over all
+-- tokens (12 + 108) / 48 = 2.5; the loss is w times the gradient, so both are the same numbers.
 
 local core = require "marea.core"
 local fault = require "marea.fault"
@@ -140,8 +140,8 @@ local function text(rows, pass, world)
     lines[#lines + 1] = ("  %-38s %-8s expected %-6s %s"):format(
       row.name, json.number(row.value), json.number(row.expected), row.pass and "ok" or "WRONG")
   end
-  lines[#lines + 1] = "Averaging the ranks' averages counts a token of rank 0 three times a token " ..
-                      "of rank 1."
+  lines[#lines + 1] = "Averaging the ranks' averages counts a token of rank 0 three times " ..
+                      "a token of rank 1."
   lines[#lines + 1] = pass and "pass" or "FAIL"
   return table.concat(lines, "\n")
 end
@@ -155,7 +155,8 @@ local function run_command(options)
   local rows = measure(world)
   local pass = judge(rows)
   if world:rank() == 0 then
-    print(options.json and json.encode { rows = rows, pass = pass } or text(rows, pass, world))
+    local record = { rows = rows, pass = pass }
+    print(options.json and json.encode(record) or text(rows, pass, world))
   end
   return pass and 0 or failed
 end

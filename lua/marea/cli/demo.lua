@@ -9,8 +9,8 @@ local launch = require "marea.launch"
 local failed = 3
 
 local function define(parser)
-  parser:option("--part", "Run one part on the ranks of mpirun and print what it found (used by the demo).")
-    :argname("NAME"):hidden(true)
+  -- Used by the demo itself: one part on the ranks of mpirun.
+  parser:option("--part"):argname("NAME"):hidden(true)
 end
 
 local function table_text(verdicts)

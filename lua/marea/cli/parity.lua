@@ -13,13 +13,14 @@ local failed = 3
 local function define(parser)
   parser:argument("recipe", "The recipe's file."):argname("RECIPE.lua")
   parser:argument("overrides", "Config values."):args("*"):argname("key=value")
-  parser:option("--step", "Which update's window (default: 1)."):argname("K"):convert(math.tointeger)
+  parser:option("--step", "Which update's window (default: 1)."):argname("K")
+    :convert(math.tointeger)
 end
 
 local function dtype_line(name, result, components)
-  local line = ("%s   %d of %d components within %g + %g |b|; largest error %.3g (relative %.3g)")
-    :format(name, components - result.failing - result.rounding, components, result.atol,
-            result.rtol, result.max_abs, result.max_rel)
+  local line = ("%s   %d of %d components within %g + %g |b|; largest error %.3g"):format(
+    name, components - result.failing - result.rounding, components, result.atol, result.rtol,
+    result.max_abs)
   if result.rounding > 0 then line = line .. ("; %d by rounding"):format(result.rounding) end
   if result.failing > 0 then
     line = line .. ("\n      %d FAIL, worst %s[%d]: got %.9g, expected %.9g"):format(
@@ -51,8 +52,8 @@ local function text(report)
     dtype_line("f64", report.f64, report.components),
   }
   if window.masked_rank then
-    lines[#lines + 1] = ("window    as planned it tells no wrong weighting apart, so half of the " ..
-      "targets of every second sequence of rank %d are masked"):format(window.masked_rank)
+    lines[#lines + 1] = ("window    as planned it tells no wrong weighting apart, so half of " ..
+      "the targets of every second sequence of rank %d are masked"):format(window.masked_rank)
   end
   if report.factor then
     lines[#lines + 1] = ("factor    the gradient is %s times the reference throughout%s"):format(

@@ -12,7 +12,8 @@ local world_of = require "marea.world"
 local function define(parser)
   parser:argument("recipe", "The recipe's file."):argname("RECIPE.lua")
   parser:argument("overrides", "Config values."):args("*"):argname("key=value")
-  parser:option("--step", "Which update's window (default: 1)."):argname("K"):convert(math.tointeger)
+  parser:option("--step", "Which update's window (default: 1)."):argname("K")
+    :convert(math.tointeger)
 end
 
 -- {{"f32.NAME", tensor}, ...} and the loss, in one dtype.

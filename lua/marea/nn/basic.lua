@@ -22,7 +22,8 @@ basic.Linear = Linear
 
 ---@param options {input: integer, output: integer, bias?: boolean, std?: number}
 function Linear:init(options)
-  local input, output = extent(options, "input", "nn.Linear"), extent(options, "output", "nn.Linear")
+  local input = extent(options, "input", "nn.Linear")
+  local output = extent(options, "output", "nn.Linear")
   self:parameter("weight", { output, input }, { std = options.std or 0.02 })
   if options.bias ~= false then self:parameter("bias", { output }, { decay = false }) end
 end

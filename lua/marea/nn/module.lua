@@ -12,8 +12,8 @@ local fault = require "marea.fault"
 local Module = {}
 Module.__index = Module
 
---- Makes a class of modules: `local Mine = nn.class("Mine")`, then `function Mine:init(options)`
---- declares parameters and children, and `function Mine:forward(...)` computes. Mine{...} makes one.
+--- Makes a class of modules: `local Mine = nn.class "Mine"`, then `function Mine:init(options)`
+--- declares parameters and children, `function Mine:forward(...)` computes. Mine{...} makes one.
 ---@param name string for messages
 ---@return table class
 function Module.class(name)
@@ -32,7 +32,7 @@ function Module.class(name)
 end
 
 --- Declares nothing; classes with parameters or children have their own.
-function Module:init() end
+function Module.init() end
 
 --- Declares a parameter; self[name] is its tensor once the root is materialized.
 ---@param name string
