@@ -19,12 +19,15 @@
 
 enum {
   EDGE = 16,          /* tile edges are multiples of this, but for the last of a row or column */
-  SMALLEST_TILE = 96, /* a tile's longer edge is not cut below this ... */
-  LARGEST_TILE = 1024 /* ... and is cut above this */
+  FEW_TILES = 4,      /* enough tiles for a small product ... */
+  MANY_TILES = 64,    /* ... and for any */
+  SHORT_EDGE = 64,    /* an edge below this is not cut ... */
+  LONG_EDGE = 1 << 20 /* ... and one above this is, whatever else */
 };
 
-/* Multiply-adds of a tile that is worth a thread's while: some 20 microseconds. */
-static const double TILE_WORK = 1 << 20;
+/* Multiply-adds below which a tile is not cut: about 20 microseconds of a core while there are
+ * few tiles, 200 after that. */
+static const double SMALL_TILE = 2 << 20, LARGE_TILE = 16 << 20;
 
 typedef struct grid {
   int64_t tile_m, tile_n; /* extents of a tile */
@@ -35,15 +38,20 @@ static int64_t pieces(int64_t n, int64_t size) { return (n + size - 1) / size; }
 
 static int64_t half(int64_t edge) { return pieces(pieces(edge, 2), EDGE) * EDGE; }
 
-/* Halves the longer edge as long as tiles stay large enough, until there are 16 or more. */
+static int small_enough(const grid *g, int64_t k) {
+  const double work = (double)g->tile_m * (double)g->tile_n * (double)k;
+  const int64_t longer = mr_max(g->tile_m, g->tile_n);
+  if (longer < SHORT_EDGE) return 1;
+  if (longer > LONG_EDGE) return 0;
+  if (g->tiles < FEW_TILES) return work < SMALL_TILE;
+  return work < LARGE_TILE || g->tiles >= MANY_TILES;
+}
+
+/* Halves the longer edge, since packing a tile for OpenBLAS costs as its edges do. */
 static grid cut(const mr_product *p) {
   grid g = {p->m, p->n, 1, 1};
   if (p->m == 0 || p->n == 0) return (grid){0, 0, 0, 0};
-  for (;;) {
-    const int64_t longer = mr_max(g.tile_m, g.tile_n);
-    const double work = (double)g.tile_m * (double)g.tile_n * (double)mr_max(1, p->k);
-    const int enough = g.tiles >= 16 || longer < 2 * (int64_t)SMALLEST_TILE || work < 2 * TILE_WORK;
-    if (enough && longer <= LARGEST_TILE) return g;
+  while (!small_enough(&g, p->k)) {
     if (g.tile_m >= g.tile_n) {
       g.tile_m = half(g.tile_m);
     } else {
@@ -52,6 +60,7 @@ static grid cut(const mr_product *p) {
     g.across = pieces(p->n, g.tile_n);
     g.tiles = g.across * pieces(p->m, g.tile_m);
   }
+  return g;
 }
 
 static void set_rows(int64_t rows, int64_t cols, int64_t stride, const real *restrict bias,
