@@ -10,8 +10,7 @@
 
 #include "base/status.h"
 #include "store/safetensors.h"
-
-enum { MR_IGNORED_TARGET = -100 };
+#include "tensor/targets.h"
 
 typedef struct mr_corpus mr_corpus;
 

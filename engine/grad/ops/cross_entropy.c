@@ -1,6 +1,7 @@
 /* cross_entropy: minus the log of the softmax at the target, one value for each position. */
 #include "grad/ops/ids.h"
 #include "grad/ops/list.h"
+#include "tensor/targets.h"
 
 enum { X, TARGETS };
 enum { LSE };

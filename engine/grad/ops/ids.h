@@ -4,7 +4,7 @@
 
 #include "grad/op.h"
 
-enum { MR_IGNORED_TARGET = -100, MR_NO_EXCEPTION = 0 };
+enum { MR_NO_EXCEPTION = 0 };
 
 /* Every id of i32 argument i lies in 0 .. limit - 1, or equals `exception` when that is negative;
  * else MR_ERROR_CONTENT naming the row, the id and the range. */
