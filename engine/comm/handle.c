@@ -228,22 +228,34 @@ static const mr_handle *first_of_lane(const mr_handle *handle) {
   return h ? h : handle;
 }
 
-/* Looks, every now and then in a long wait, whether it can end at all. */
-static mr_status look_around(mr_handle *handle) {
-  mr_world *world = handle->group->world;
+/* The rank whose record `handle` waits for, or -1. */
+static int missing_rank(const mr_handle *handle) {
   const mr_handle *held = first_of_lane(handle);
+  if (held->stage != MR_ANNOUNCED || held->missing < 0) return -1;
+  return has_unannounced(handle->group->world) ? -1 : handle->group->members[held->missing];
+}
+
+/* Whether a wait for `missing` can end, as far as can be seen now. */
+static mr_status judge(const mr_handle *handle, int missing) {
+  mr_world *world = handle->group->world;
   char text[MR_RECORD_TEXT];
   if (is_to_self(handle)) {
     return mr_fail(MR_ERROR_RANKS, "rank %d waits for itself: %s", world->group->rank,
                    mr_record_text(handle->group, &handle->record, text));
   }
   if (!world->presence) return MR_OK;
-  int missing = -1;
-  if (held->stage == MR_ANNOUNCED && held->missing >= 0 && !has_unannounced(world)) {
-    missing = handle->group->members[held->missing];
-  }
-  mr_record_text(handle->group, &held->record, text);
+  mr_record_text(handle->group, &first_of_lane(handle)->record, text);
   return mr_presence_wait(world->presence, text, missing);
+}
+
+/* Looks, every now and then in a long wait, whether it can end at all. What another rank posted
+ * before it closed may have come since this rank looked for its record; so a bad verdict holds
+ * only if the record is still missing afterwards. */
+static mr_status look_around(mr_handle *handle) {
+  int missing = missing_rank(handle);
+  if (judge(handle, missing) == MR_OK) return MR_OK;
+  if (progress(handle->group->world) != MR_OK || handle->stage == MR_DONE) return MR_OK;
+  return missing_rank(handle) == missing ? judge(handle, missing) : MR_OK;
 }
 
 mr_status mr_handle_wait(mr_handle *handle) {
