@@ -3,6 +3,8 @@
  * core.process.start{arguments =, input =, output =, errors =, set =, unset =} -> process
  * core.process.program() -> path of this program; core.process.cores() -> cores it may use;
  * core.process.host() -> name of this machine
+ * core.process.watch_stop() notes requests to stop from now on, and
+ * core.process.stop_requested() -> the signal, or nil
  * core.seconds() -> seconds since some fixed moment, for intervals
  * process:wait(seconds?) -> "exit", code | "signal", number | "limit", 0; and the signal that asked
  * this process to stop meanwhile, or nil. process:ended(), process:signal(number), process:id(). */
@@ -14,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/stop.h"
 #include "lua/binding.h"
 
 static const char type_name[] = "marea.process";
@@ -165,6 +168,18 @@ static int host(lua_State *L) {
   return 1;
 }
 
+static int watch_stop(lua_State *L) {
+  (void)L;
+  mr_stop_watch();
+  return 0;
+}
+
+static int stop_requested(lua_State *L) {
+  if (mr_stop_requested() == 0) return 0;
+  lua_pushinteger(L, mr_stop_requested());
+  return 1;
+}
+
 static int seconds(lua_State *L) {
   lua_pushnumber(L, mr_clock_seconds());
   return 1;
@@ -175,7 +190,9 @@ void mr_lua_open_process(lua_State *L) {
       {"wait", wait_for}, {"ended", has_ended}, {"signal", send_signal}, {"id", id}, {NULL, NULL}};
   static const luaL_Reg metamethods[] = {{"__gc", collect}, {"__close", collect}, {NULL, NULL}};
   static const luaL_Reg functions[] = {
-      {"start", start}, {"program", program}, {"cores", cores}, {"host", host}, {NULL, NULL}};
+      {"start", start}, {"program", program},       {"cores", cores},
+      {"host", host},   {"watch_stop", watch_stop}, {"stop_requested", stop_requested},
+      {NULL, NULL}};
   mr_lua_define_type(L, type_name, methods, metamethods);
   luaL_newlib(L, functions);
   lua_setfield(L, -2, "process");

@@ -6,8 +6,13 @@
 -- number of ranks.
 
 local batch_of = require "marea.batch"
+local checkpoint = require "marea.checkpoint"
 local core = require "marea.core"
 local fault = require "marea.fault"
+local objective = require "marea.objective"
+local prepare = require "marea.prepare"
+local state = require "marea.state"
+local together = require "marea.together"
 
 local evaluate = {}
 
@@ -93,6 +98,44 @@ local function add_in_order(all, blocks, world)
     right = right + all[at + 2]
   end
   return loss, known and right or nil, math.tointeger(tokens)
+end
+
+--- What evaluation needs of a recipe: its corpus and its model, on any number of ranks. It has no
+--- plan, no replica and no optimizer.
+---@param recipe table loaded
+---@param world table
+---@return table session
+function evaluate.session(recipe, world)
+  local corpus = prepare.corpus(recipe)
+  together.same(world, "the corpus", corpus:hash())
+  local model = recipe.model(recipe.config)
+  if type(model) ~= "table" or not model.materialize then
+    fault.raise_at(2, recipe.path or "", "the recipe's model must return a module of nn, got %s",
+                   type(model))
+  end
+  model:materialize { seed = recipe.config.seed, dtype = recipe.config.dtype }
+  local terms, named_terms = objective.terms(recipe.objective)
+  return { recipe = recipe, config = recipe.config, corpus = corpus, model = model, world = world,
+           terms = terms, named_terms = named_terms }
+end
+
+--- Gives a session's model the parameters of a checkpoint. All ranks call it; rank 0 reads. Of the
+--- lock only the corpus counts.
+--- Errors, code 3, on all ranks: damage, tensors that do not fit the model, another corpus.
+---@param session table
+---@param folder string of the checkpoint
+function evaluate.load(session, folder)
+  together.on_root(session.world, function()
+    local opened = checkpoint.open(folder)
+    local parameters <close> = opened.parameters
+    opened.optimizer:close()
+    if opened.state.lock.corpus ~= session.corpus:hash() then
+      fault.raise_at(3, "", "%s was trained on another corpus: hash %s there, %s here", folder,
+                     opened.state.lock.corpus, session.corpus:hash())
+    end
+    state.restore_parameters(session.model, parameters)
+  end)
+  state.broadcast(session.world, session.model)
 end
 
 --- Loss per token and accuracy of a session's model on a split. All ranks call it; the model must

@@ -67,22 +67,24 @@ end
 ---@param folder string
 ---@param current table the lock of the recipe as it is now
 ---@param accepted? string[] fields of the lock that may differ
----@param control? string "reseed-streams": the ranks' streams begin anew; "restart-updates":
----  dropout counts updates from 0 again
+---@param controls? string[] what to get wrong: "reseed-streams": the ranks' streams begin anew;
+---  "restart-updates": dropout counts updates from 0 again
 ---@return table lock the current lock, with all that was ever accepted
-function resume.restore(trainer, folder, current, accepted, control)
+function resume.restore(trainer, folder, current, accepted, controls)
   local shared = json.decode(together.on_root(trainer.world, function()
     return read_on_root(trainer, folder, current, accepted)
   end))
   state.broadcast(trainer.world, trainer.session.model, trainer.session.optimizer)
   trainer.update = shared.update
   trainer.microbatches, trainer.sequences = shared.microbatches, shared.sequences
-  if control == "reseed-streams" then
-    trainer.stream = trainer_of.new_stream(trainer.config.seed, trainer.rank)
-  else
-    trainer.stream:restore(shared.streams[trainer.rank + 1])
+  trainer.stream:restore(shared.streams[trainer.rank + 1])
+  for _, control in ipairs(controls or {}) do
+    if control == "reseed-streams" then
+      trainer.stream = trainer_of.new_stream(trainer.config.seed, trainer.rank)
+    elseif control == "restart-updates" then
+      trainer.draws_from = shared.update
+    end
   end
-  if control == "restart-updates" then trainer.draws_from = shared.update end
   return shared.lock
 end
 

@@ -52,7 +52,7 @@ end
 ---@param run marea.Run
 ---@param session marea.Session
 ---@param from? {own: boolean, folder: string, update: integer, accepted: string[],
----  control?: string} the checkpoint that it goes on from; own: it is one of this run
+---  controls: string[]} the checkpoint that it goes on from; own: it is one of this run
 ---@return marea.RunRecord
 function run_record.begin(run, session, from)
   local values = describe(session, session.recipe)
@@ -66,7 +66,7 @@ function run_record.begin(run, session, from)
     if from then
       table.insert(values.resumed, {
         from = from.folder, update = from.update, at = values.started,
-        accepted = json.array(from.accepted), control = from.control })
+        accepted = json.array(from.accepted), controls = json.array(from.controls) })
     end
     self:write()
   end)

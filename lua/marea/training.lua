@@ -24,7 +24,7 @@ local training = {}
 ---@field until_update integer? the last update; overrides config.stop
 ---@field resume string? "latest" or a folder
 ---@field accept string[]? fields of the lock that may differ
----@field control string? "reseed-streams" or "restart-updates": what a resume must not do
+---@field controls string[]? "reseed-streams", "restart-updates": what a resume gets wrong
 ---@field stop_asked (fun(): boolean)? whether this rank was asked to stop
 
 -- The update that this start goes to from update `at`.
@@ -43,11 +43,8 @@ end
 
 local function check_options(options)
   if options.resume then return end
-  for _, name in ipairs { "control", "accept" } do
-    local value = options[name]
-    if value and (type(value) == "string" or #value > 0) then
-      fault.raise_at(2, "", "--%s needs --resume", name)
-    end
+  for option, list in pairs { control = options.controls, accept = options.accept } do
+    if #list > 0 then fault.raise_at(2, "", "--%s needs --resume", option) end
   end
 end
 
@@ -68,9 +65,9 @@ end
 -- Restores what is to be resumed. Returns what is said of it in run.json, and the lock.
 local function restore(trainer, source, prepared, options)
   local lock = resume_of.restore(trainer, source.folder, prepared.lock, options.accept,
-                                 options.control)
+                                 options.controls)
   return { folder = source.folder, own = source.own, update = trainer.update,
-           accepted = options.accept or {}, control = options.control }, lock
+           accepted = options.accept or {}, controls = options.controls or {} }, lock
 end
 
 local function rewind(run, update, say)

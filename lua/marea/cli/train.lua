@@ -1,5 +1,6 @@
 -- marea train: trains a recipe, to config.stop or to the end, from the start or from a checkpoint.
 
+local core = require "marea.core"
 local fault = require "marea.fault"
 local json = require "marea.json"
 local recipe_of = require "marea.recipe"
@@ -78,6 +79,7 @@ local function summary(result)
       result.run, result.update, result.updates,
       result.loss_per_token and (", loss %.4f a token"):format(result.loss_per_token) or "")
     lines[2] = ("checkpoint %s"):format(result.checkpoint)
+    if result.asked then lines[3] = "stopped on request" end
   end
   return table.concat(lines, "\n")
 end
@@ -88,10 +90,12 @@ end
 ---@return integer code 0, or 7 when it was asked to stop
 local function run_recipe(loaded, options)
   if options.dry_run then return dry_run(loaded) end
+  core.process.watch_stop()
   local result = training.run(loaded, {
     outputs = options.outputs, name = options.run, continuous = options.continuous,
     until_update = options["until"], resume = options.resume, accept = options.accept,
-    control = options.control, stop_asked = options.stop_asked })
+    controls = options.control,
+    stop_asked = function() return core.process.stop_requested() ~= nil end })
   print_on_root(options.json and json.encode(result) or summary(result))
   return result.asked and 7 or 0
 end
@@ -119,8 +123,8 @@ return {
     parser:option("--accept", "Go on although this field of the lock differs (repeatable).")
       :argname("FIELD"):count("*")
     parser:flag("--dry-run", "Show plan, shapes and memory; train nothing, write nothing.")
-    parser:option("--control", "For a demonstration: leave a part of the state out of a resume.")
-      :choices(controls):argname("NAME"):hidden(true)
+    parser:option("--control", "Get a part of a resume wrong, for a demonstration (repeatable).")
+      :choices(controls):argname("NAME"):count("*"):hidden(true)
   end,
   run = function(options)
     local world = world_of.get()

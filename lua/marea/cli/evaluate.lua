@@ -1,0 +1,55 @@
+-- marea evaluate: loss per token and token accuracy of a checkpoint on a split.
+
+local core = require "marea.core"
+local evaluate = require "marea.evaluate"
+local json = require "marea.json"
+local recipe_of = require "marea.recipe"
+local run_of = require "marea.run"
+local saves = require "marea.saves"
+local together = require "marea.together"
+local world_of = require "marea.world"
+
+local function text(result)
+  return ("%s: %s split, %d sequences, %d tokens: loss %.5f a token%s"):format(
+    result.checkpoint, result.split, result.sequences, result.tokens, result.loss,
+    result.accuracy and (", accuracy %.2f %%"):format(100 * result.accuracy) or "")
+end
+
+local function run_command(options)
+  local world = world_of.get()
+  local recipe = recipe_of.require(options.recipe, options.settings, world:size())
+  local run <close> = run_of.open { outputs = options.outputs, name = options.run or recipe.name,
+                                    way = "any", world = world }
+  local session = evaluate.session(recipe, world)
+  local folder = together.on_root(world, function()
+    local word = options.checkpoint == "latest" and run.folder or options.checkpoint
+    local found, problems = saves.resolve(options.outputs, word)
+    for _, problem in ipairs(problems) do
+      io.stderr:write("marea: passed over: ", problem, "\n")
+    end
+    return found
+  end)
+  evaluate.load(session, folder)
+  local result = evaluate.split(session, options.split)
+  result.checkpoint = folder
+  together.on_root(world, function()
+    core.file.write(run:path("evaluate.json"), json.encode(result, { indent = true }) .. "\n")
+    print(options.json and json.encode(result) or text(result))
+  end)
+  return 0
+end
+
+return {
+  name = "evaluate",
+  summary = "Loss per token and token accuracy of a checkpoint on a split.",
+  example = "marea evaluate recipes/minimum.lua --split test",
+  define = function(parser)
+    parser:argument("recipe", "The recipe's file.")
+    parser:argument("settings", "key=value for the recipe's config."):args("*")
+    parser:option("--checkpoint", "A checkpoint, a run, or 'latest' of the recipe's run.", "latest")
+      :argname("FOLDER")
+    parser:option("--split", "train, validation or test.", "test")
+      :choices { "train", "validation", "test" }
+  end,
+  run = run_command,
+}
