@@ -106,7 +106,9 @@ mr_status mr_optimizer_new_adamw(mr_unit *unit, const mr_adamw_settings *setting
   *made = NULL;
   MR_TRY(check_setting("beta1", settings->beta1, 1));
   MR_TRY(check_setting("beta2", settings->beta2, 1));
-  MR_TRY(check_setting("epsilon", settings->epsilon, INFINITY));
+  if (!(settings->epsilon > 0) || isinf(settings->epsilon)) /* 0 / 0 where no gradient ever came */
+    return mr_fail(MR_ERROR_ARGUMENT, "epsilon must be a finite number above 0, got %g",
+                   settings->epsilon);
   MR_TRY(check_setting("decay", settings->decay, INFINITY));
   MR_TRY(new_optimizer(unit, made));
   (*made)->adamw = *settings;

@@ -2,15 +2,17 @@
 -- update, however many microbatches it has.
 
 local fault = require "marea.fault"
+local options_of = require "marea.options"
 
 local schedule = {}
 
-local function whole(value, what, at_least)
-  local integer = type(value) == "number" and math.tointeger(value)
-  if not integer or integer < at_least then
-    fault.raise(2, "%s must be an integer of at least %d, got %s", what, at_least, tostring(value))
+local whole = options_of.integer
+
+local function factor(value, what)
+  if type(value) ~= "number" or not (value >= 0 and value < math.huge) then
+    fault.raise(2, "%s must be a finite number of at least 0, got %s", what, tostring(value))
   end
-  return integer
+  return value
 end
 
 --- Always 1.
@@ -23,6 +25,7 @@ end
 ---@param given {warmup: integer}
 ---@return fun(update: integer): number
 function schedule.warmup(given)
+  given = options_of.check(given, "schedule.warmup", { "warmup" })
   local warmup = whole(given.warmup, "schedule.warmup: warmup", 0)
   return function(update) return update < warmup and update / warmup or 1 end
 end
@@ -32,9 +35,10 @@ end
 ---@param given {updates: integer, warmup?: integer, final?: number} final: factor at the end, 0
 ---@return fun(update: integer): number
 function schedule.cosine(given)
+  given = options_of.check(given, "schedule.cosine", { "updates", "warmup", "final" })
   local updates = whole(given.updates, "schedule.cosine: updates", 1)
   local warmup = whole(given.warmup or 0, "schedule.cosine: warmup", 0)
-  local final = given.final or 0
+  local final = factor(given.final or 0, "schedule.cosine: final")
   return function(update)
     if update < warmup then return update / warmup end
     if update >= updates then return final end
