@@ -29,10 +29,13 @@ end
 local function wrap(group) return setmetatable({ group = group }, World) end
 
 --- The group of the ranks that give the same color, ordered by key, then rank.
----@param color integer at least 0
+---@param color integer at least 0; -1 joins no group
 ---@param key? integer
----@return marea.World group
-function World:split(color, key) return wrap(self.group:split(color, key)) end
+---@return marea.World? group nil for a rank that joins none
+function World:split(color, key)
+  local group = self.group:split(color, key)
+  return group and wrap(group)
+end
 
 local world = {}
 
