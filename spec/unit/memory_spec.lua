@@ -94,8 +94,8 @@ describe("tensors that nobody holds", function()
   end)
 end)
 
-describe("a chain of 100,000 operations", function()
-  local LENGTH = 100000
+describe("a chain of 300,000 operations", function()
+  local LENGTH = 300000 -- with one frame each, more than a stack of 8 MiB holds
 
   local function long(x)
     local y = x
