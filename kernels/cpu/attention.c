@@ -152,9 +152,12 @@ static void score_gradient(const head *h, const tile *t, row_state *w, real (*re
   multiply_lines(
       t->keys,
       (line_product){h->size, {values, h->v_stride, 1}, w->dout[0], LANES, ds[0], LANES, .add = 0});
+  /* The analyzer does not see that multiply_lines writes every line. */
   for (int64_t j = 0; j < t->keys; j++) {
     for (int i = 0; i < LANES; i++) {
+      /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
       p[j][i] = mr_exp(p[j][i] - w->lse[i]);
+      /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
       ds[j][i] = p[j][i] * (ds[j][i] - w->along[i]) * scale;
     }
   }
