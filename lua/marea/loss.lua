@@ -1,5 +1,6 @@
 -- The weighted sum of a recipe's losses over one microbatch.
 
+local batch = require "marea.batch"
 local fault = require "marea.fault"
 
 local loss = {}
@@ -28,11 +29,18 @@ local function check(term, value, made, named)
   end
 end
 
-local function add_statistics(statistics, term, value)
+-- Sum of the losses that count: a recipe's loss may have any value where there is no target.
+local function supervised_sum(value, made)
+  if made.tokens == made.rows then return value:total() end
+  local counts = batch.per_position(made, value:dtype(), function() return 1 end)
+  return value:detach():multiply(counts):total()
+end
+
+local function add_statistics(statistics, term, value, made)
   if not statistics or statistics.term and statistics.term ~= term.name then return end
   if term.unit ~= "position" and type(term.unit) ~= "function" then return end
   statistics.term = term.name
-  statistics.loss_sum = (statistics.loss_sum or 0) + value:total()
+  statistics.loss_sum = (statistics.loss_sum or 0) + supervised_sum(value, made)
 end
 
 --- Sum over all terms of coefficient * sum(weight * loss).
@@ -53,7 +61,7 @@ function loss.weighted(session, model, made, weights)
   for _, term in ipairs(session.terms) do
     local value = losses[term.name]
     check(term, value, made, session.named_terms)
-    add_statistics(session.statistics, term, value)
+    add_statistics(session.statistics, term, value, made)
     local part = value:weighted_sum(weights[term.name])
     if term.coefficient ~= 1 then part = part:scale(term.coefficient) end
     total = total and total:add(part) or part

@@ -7,6 +7,7 @@
 -- ranks. Nothing else divides: denominators come from the window's count.
 
 local fault = require "marea.fault"
+local options_of = require "marea.options"
 
 local objective = {}
 
@@ -37,13 +38,14 @@ local function check_term(term, i)
   if type(term) ~= "table" or type(term.name) ~= "string" then
     fault.raise(2, "%s must be {name=, unit=, coefficient=}, got %s", place, type(term))
   end
+  options_of.check(term, place, { "name", "unit", "coefficient" })
   if type(term.unit) ~= "function" and not counted[term.unit] then
     fault.raise(2, "%s (%s): unit must be a function, 'position', 'sequence', 'microbatch' or " ..
                 "'window', got %s", place, term.name, tostring(term.unit))
   end
   local coefficient = term.coefficient or 1
-  if type(coefficient) ~= "number" or coefficient ~= coefficient then
-    fault.raise(2, "%s (%s): coefficient must be a number, got %s", place, term.name,
+  if type(coefficient) ~= "number" or coefficient - coefficient ~= 0 then
+    fault.raise(2, "%s (%s): coefficient must be a finite number, got %s", place, term.name,
                 tostring(coefficient))
   end
   return { name = term.name, unit = term.unit, coefficient = coefficient }

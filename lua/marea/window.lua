@@ -144,17 +144,20 @@ local function my_record(self)
   return empty, record
 end
 
+-- Raises on every rank what the lowest refusing rank raised; its unit can be asked here too.
+local function raise_refusal_of(self, rank, problem)
+  if rank == self.rank then error(problem, 0) end
+  record_of(self, rank)
+  units.refuse(self, "rank %d refused its weights", rank)
+end
+
 local function gather_records(self, world)
   local mine, problem = my_record(self)
   local all = world:all_gather(core.from(mine, "f64")):values()
-  if world:rank() == self.rank and problem then error(problem, 0) end
   local records, width = {}, #mine
   for r = 1, self.ranks do
     records[r] = table.move(all, (r - 1) * width + 1, r * width, 1, {})
-    if records[r][width] == refusal then record_of(self, r - 1) end -- raises what that rank raised
-    if records[r][width] == refusal then
-      units.refuse(self, "rank %d refused its weights", r - 1)
-    end
+    if records[r][width] == refusal then raise_refusal_of(self, r - 1, problem) end
   end
   return records
 end
@@ -190,9 +193,9 @@ function methods:count(world)
   for t, term in ipairs(self.session.terms) do
     local sum = 0
     for _, record in ipairs(records) do sum = sum + record[t + 1] end
-    if sum <= 0 or sum ~= sum then
-      units.refuse(self, "the weights of %s are zero for all %d supervised positions", term.name,
-             self.tokens)
+    if not (sum > 0 and sum < math.huge) then
+      units.refuse(self, "the weights of %s %s for all %d supervised positions", term.name,
+                   sum == 0 and "are zero" or "add up to no finite number", self.tokens)
     end
     self.denominators[t] = sum
   end

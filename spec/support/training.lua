@@ -41,18 +41,19 @@ end
 local Toy = nn.class("spec.Toy")
 
 function Toy:init(options)
-  self.values, self.real = options.values, options.dtype
+  self.losses, self.real = options.losses, options.dtype
   self:parameter("w", {}, { value = 1 })
 end
 
 function Toy:forward(batch)
   local x = {}
-  for row, id in ipairs(batch.ids:values()) do x[row] = self.values[id] or 1e9 end
+  for row, id in ipairs(batch.ids:values()) do x[row] = self.losses[id] or 1e9 end
   return core.from(x, self.real, { #x }):multiply(self.w)
 end
 
 --- A toy from its window: ranks of microbatches of sequences of items. An item is the loss of a
---- supervised position; {5} is one of loss 5 that has no target. Sequences may have `fields`.
+--- supervised position; {5} is one of loss 5 that has no target. All sequences have `fields` or none
+--- has; ids count from 1 in the order written.
 ---@param ranks table[] rank -> microbatch -> sequence -> item
 ---@param given? table further fields of the recipe
 ---@param overrides? table
@@ -76,10 +77,12 @@ function training.toy(ranks, given, overrides)
       end
     end
   end
+  sequences[#sequences + 1] = { inputs = { 0 }, targets = { 0 }, split = "train", -- in no window
+                                fields = sequences[1] and sequences[1].fields }
   local whole = {
     corpus = corpus.from { sequences = sequences, vocabulary = #values + 1 },
     steps = { step }, config = { dtype = "f64" },
-    model = function(c) return Toy { values = values, dtype = c.dtype } end,
+    model = function(c) return Toy { losses = values, dtype = c.dtype } end,
     loss = function(model, batch) return model(batch) end,
   }
   for key, value in pairs(given or {}) do whole[key] = value end
