@@ -59,7 +59,11 @@ local function read_lines(path)
   return list
 end
 
-local function recipe_path(name) return launch.root() .. "/recipes/" .. name .. ".lua" end
+local function recipe_path(name)
+  local path = "recipes/" .. name .. ".lua"
+  local root = launch.root()
+  return root == os.getenv("PWD") and path or root .. "/" .. path
+end
 
 -- --- steps ------------------------------------------------------------------------------------
 
@@ -102,8 +106,17 @@ function steps.parity_minimum(self) parity_of(self, "minimum") end
 
 function steps.parity_verses(self) parity_of(self, "verses") end
 
+-- The parts of a comparison by name: {equal, detail}.
 local function compare(self, a, b)
-  return decoded(self:run(nil, "compare", a, b, "--json"))
+  local parts = {}
+  for _, part in ipairs(decoded(self:run(nil, "compare", a, b, "--json")).parts) do
+    local detail = part.first or "difference 0"
+    if part.max_abs and part.max_abs > 0 then
+      detail = ("%s; largest difference %.3g"):format(detail, part.max_abs)
+    end
+    parts[part.part] = { equal = part.equal, detail = detail }
+  end
+  return parts
 end
 
 local function whole_and_resumed(self, whole, resumed, ...)
@@ -121,10 +134,9 @@ end
 function steps.resume(self)
   self.settings = {}
   local found = whole_and_resumed(self, "minimum", "minimum-resumed")
-  for _, part in ipairs { "parameters", "optimizer", "random", "position", "history" } do
-    local entry = found[part]
-    self:judge("resume at 50: " .. part, entry.equal,
-               entry.equal and "difference 0" or entry.detail)
+  for _, part in ipairs { "lock", "parameters", "optimizer", "random states", "position",
+                          "history" } do
+    self:judge("resume at 50: " .. part, found[part].equal, found[part].detail)
   end
 end
 
@@ -133,9 +145,8 @@ function steps.reseeded_resume(self)
   local found = whole_and_resumed(self, "minimum-dropout", "minimum-reseeded",
                                   "--control", "reseed-streams", "--control", "restart-updates")
   for _, part in ipairs { "history", "parameters" } do
-    local entry = found[part]
-    self:judge("re-seeded resume: " .. part .. " differ", not entry.equal,
-               entry.equal and "no difference was seen" or entry.detail)
+    self:judge(("re-seeded resume: its %s differ%s"):format(part, part == "history" and "s" or ""),
+               not found[part].equal, found[part].detail)
   end
 end
 
@@ -160,7 +171,7 @@ function steps.evaluate(self)
   self:judge("evaluate is the same on 1 and 2 ranks", equal,
              ("loss %.17g and %.17g"):format(one.loss, two.loss))
   local card = json.decode(core.file.read(self.outputs .. "/minimum/corpus-card.json"))
-  local chain, commonest = card.notes.test_loss, card.notes.commonest_share
+  local chain, commonest = card.notes.test.loss, card.notes.test.commonest_share
   self:judge("minimum learned its chain, and no more than it holds",
              one.loss < math.log(4) and one.loss > chain and one.accuracy > commonest,
              ("test loss %.4f between %.4f and ln 4 = %.4f; accuracy %.4f above %.4f"):format(
