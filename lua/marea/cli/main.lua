@@ -14,16 +14,11 @@ main.commands = {
   { "doctor", "check machine, libraries, MPI and a kernel on every rank" },
   { "prepare", "write a recipe's corpus, corpus card, plan and lock" },
   { "check-loss", "the example of 12 and 36 tokens, with its right and wrong means" },
-  { "exercise", "predict the loss of two ranks, then see it" },
-  { "weigh", "weight of every position, sequence and rank under each objective" },
   { "reference", "gradient of the declared objective, by one process" },
   { "parity", "prove the recipe's own gradient against the reference, with controls" },
   { "train", "train a recipe" },
   { "compare", "compare two runs or checkpoints, and name the first difference" },
   { "evaluate", "loss and accuracy of a checkpoint on a split" },
-  { "checkpoints", "verify every checkpoint of a run" },
-  { "runs", "list runs" },
-  { "clean", "list what runs left behind; remove it with --yes" },
   { "launch", "start any of these commands on several ranks" },
   { "test", "run the specs" },
 }
@@ -89,7 +84,7 @@ end
 
 --- The module of a command. Errors: code 2, with the nearest name.
 ---@param name string as on the command line
----@return table command
+---@return marea.Command command
 function main.module(name)
   local names = {}
   for _, row in ipairs(main.commands) do
