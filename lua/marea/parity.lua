@@ -20,9 +20,10 @@ parity.gates = {
 
 -- --- one dtype --------------------------------------------------------------------------------
 
+-- Every rank draws its parameters from a seed of its own, so that only a broadcast makes them equal.
 local function open_session(recipe, dtype, shared)
   local session = Session.open(recipe:with { dtype = dtype }, shared)
-  return session:build()
+  return session:build { seed = session.config.seed + session.rank }
 end
 
 -- The model of the reference: the parameters of the run, followed by nothing.
@@ -33,26 +34,32 @@ local function reference_model(session)
   return model
 end
 
--- The gradient that the recipe computes on this window; all ranks together.
+-- The gradient that the recipe computes on this window; all ranks together. The buffer holds
+-- something before, as it does after an update: a loop has to clear it.
 local function actual_gradient(session, step, options)
+  local flat = session.model:gradients()
+  for _, range in ipairs(session.model.unit:ranges()) do
+    flat:slice(range.offset + 1, range.count):fill_(1)
+  end
   session:accumulate(session:window(step, options))
-  return session.model:gradients():copy()
+  return flat:copy()
 end
 
--- Gradients after a reduction are the same bits on all ranks, or something is wrong with it.
-local function equal_on_all_ranks(session, gradient)
-  local total = core.from({ gradient:total() }, "f64")
-  local totals = session.world:all_gather(total):values()
-  for _, value in ipairs(totals) do
-    if value ~= totals[1] and (value == value or totals[1] == totals[1]) then return false end
+-- Parameters after a broadcast and gradients after a reduction are the same bits on all ranks.
+local function equal_on_all_ranks(session, flat)
+  local print = math.tointeger(tonumber(flat:hash():sub(1, 12), 16))
+  local prints = session.world:all_gather(core.from({ print }, "i64")):values()
+  for _, other in ipairs(prints) do
+    if other ~= print then return false end
   end
   return true
 end
 
 local function run_dtype(recipe, dtype, shared, step, options)
   local session = open_session(recipe, dtype, shared)
-  local actual = actual_gradient(session, step, options)
-  local run = { session = session, actual = actual, equal = equal_on_all_ranks(session, actual) }
+  local run = { session = session, begun_equal = equal_on_all_ranks(session, session.model:values()) }
+  run.actual = actual_gradient(session, step, options)
+  run.equal = equal_on_all_ranks(session, run.actual)
   if session.rank == 0 then
     run.model = reference_model(session)
     run.reference = reference.gradient(session, run.model, step, options)
@@ -62,22 +69,23 @@ end
 
 -- --- comparison -------------------------------------------------------------------------------
 
--- Name and position (1-based) of a flat component.
+-- Name and position (1-based) of a flat component. Behind the last element of a parameter is the gap
+-- before the next one, which holds zeros.
 local function locate(model, flat_index)
+  local found
   for _, range in ipairs(model.unit:ranges()) do
-    if flat_index > range.offset and flat_index <= range.offset + range.count then
-      return range.name, flat_index - range.offset
-    end
+    if flat_index > range.offset and range.count > 0 then found = range end
   end
+  if found then return found.name, flat_index - found.offset end
 end
 
 --- Compares two flat gradients of a model under a gate.
----@param model table
----@param a userdata
----@param b userdata the reference
+---@param model marea.Module whose layout the gradients have
+---@param a marea.tensor flat
+---@param b marea.tensor flat, the reference
 ---@param gate {absolute: number, relative: number}
----@param excuse? table as of core.compare
----@return table result {failing, rounding, max_abs, max_rel, atol, rtol, worst}
+---@param excuse? marea.excuse
+---@return table result {failing, rounding, max_abs, max_rel, atol, rtol, worst, ratio}
 function parity.compare(model, a, b, gate, excuse)
   local found = core.compare(a, b, { absolute = gate.absolute, relative = gate.relative,
                                      excuse = excuse })
@@ -92,20 +100,20 @@ function parity.compare(model, a, b, gate, excuse)
   }
 end
 
+-- Factors that have a name: {value, name} each.
 local function candidates(session, step)
-  local world, counts = session.world:size(), {}
-  if world > 1 then
-    counts[1 / world] = ("1/W (W = %d)"):format(world)
-    counts[world] = ("W (W = %d)"):format(world)
+  local world, list, seen = session.world:size(), {}, {}
+  local function add(value, name, meaning)
+    list[#list + 1] = { value = 1 / value, name = ("1/%s (%s)"):format(name, meaning) }
+    list[#list + 1] = { value = value, name = ("%s (%s)"):format(name, meaning) }
   end
+  if world > 1 then add(world, "W", "W = " .. world) end
   for _, microbatches in ipairs(session.plan[step]) do
     local k = #microbatches
-    if k > 1 then
-      counts[1 / k] = counts[1 / k] or ("1/accumulation (%d microbatches)"):format(k)
-      counts[k] = counts[k] or ("accumulation (%d microbatches)"):format(k)
-    end
+    if k > 1 and not seen[k] then add(k, "accumulation", k .. " microbatches") end
+    seen[k] = true
   end
-  return counts
+  return list
 end
 
 -- The one factor between gradient and reference, where there is one, with its name if it has one.
@@ -114,10 +122,13 @@ local function find_factor(run, step)
   if run.result.failing == 0 or not ratio or ratio == 0 then return nil end
   local scaled = run.reference.gradient:copy():scale_(ratio)
   if core.compare(run.actual, scaled, gate).failing > 0 then return nil end
-  for value, name in pairs(candidates(run.session, step)) do
-    if math.abs(ratio - value) <= 1e-9 * value then return { value = ratio, name = name } end
+  local names = {}
+  for _, candidate in ipairs(candidates(run.session, step)) do
+    if math.abs(ratio - candidate.value) <= 1e-9 * candidate.value then
+      names[#names + 1] = candidate.name
+    end
   end
-  return { value = ratio }
+  return { value = ratio, name = names[1] and table.concat(names, " or ") }
 end
 
 local function compare_runs(f32, f64, step)
@@ -211,7 +222,9 @@ end
 
 local function report(recipe, f32, f64, step, options, results, factor)
   local world = f64.session.world:size()
-  local exact = f32.result.failing == 0 and f64.result.failing == 0 and f32.equal and f64.equal
+  local alike = f32.equal and f64.equal
+  local begun_alike = f32.begun_equal and f64.begun_equal
+  local exact = f32.result.failing == 0 and f64.result.failing == 0 and alike and begun_alike
   local seen = all_seen(results, world)
   f32.result.ratio, f64.result.ratio = nil, nil
   return {
@@ -219,7 +232,7 @@ local function report(recipe, f32, f64, step, options, results, factor)
     objective = recipe.config.objective, reduction = recipe.config.reduction,
     window = describe_window(f64.reference.windows, step, options),
     loss = f64.reference.loss,
-    f32 = f32.result, f64 = f64.result, equal_on_all_ranks = f32.equal and f64.equal,
+    f32 = f32.result, f64 = f64.result, equal_on_all_ranks = alike, begun_equal = begun_alike,
     controls = results, controls_pass = seen, factor = factor,
     pass = exact and seen,
   }
@@ -227,7 +240,7 @@ end
 
 --- Proves, or refutes, that the recipe's loop computes the gradient of its declared objective on a
 --- window. All ranks of the session's world call it together.
----@param recipe table a loaded recipe
+---@param recipe marea.Recipe a loaded recipe
 ---@param options? {step?: integer, shared?: table} step: which window (1); shared: world, corpus
 ---  and plan at hand
 ---@return table? report on rank 0, as parity.json has it; nil elsewhere

@@ -29,10 +29,15 @@ local function without_reduction(session, _, step, options)
   if session.recipe.replicate then session:drive { broadcast = false } end
 end
 
+-- The next window, unless there is none or it is one that is refused.
+local function another_window(session, step)
+  local good, window = pcall(session.window, session, step + 1)
+  return good and window or session:window(step)
+end
+
 -- The buffer holds the gradient of another window, and the recipe's zero_grad does nothing.
 local function without_zero_grad(session, _, step, options)
-  local other = session.plan[step + 1] and step + 1 or step
-  session:accumulate(session:window(other))
+  session:accumulate(another_window(session, step))
   local left_over = session.model:gradients():copy()
   local driven, gradients = session:driven(), session.model:gradients()
   driven:zero_grad()
@@ -44,14 +49,14 @@ end
 
 local function zero_grad_each_time(session, _, step, options)
   local driven, calls = session:driven(), 0
-  local loss = driven.loss
+  local loss, own = driven.loss, rawget(driven, "loss")
   function driven.loss(self, ...)
     calls = calls + 1
     if calls > 1 then self:zero_grad() end
     return loss(self, ...)
   end
   session:accumulate(session:window(step, options.window))
-  driven.loss = rawequal(loss, getmetatable(driven).__index.loss) and nil or loss
+  driven.loss = own
 end
 
 local mechanisms = {
@@ -61,12 +66,12 @@ local mechanisms = {
 }
 
 --- The gradient that the recipe's loop arrives at under a control. All ranks call it together.
----@param session table built
+---@param session marea.Session built
 ---@param control table of controls.list
 ---@param step integer
 ---@param options {window?: table, alone: table} window: as of Window.new; alone: a world of this
 ---  process alone
----@return userdata gradient a copy
+---@return marea.tensor gradient a copy
 function sabotage.gradient(session, control, step, options)
   local run = mechanisms[control.name] or (control.unit and with_unit) or weighted
   run(session, control, step, options)

@@ -191,6 +191,18 @@ function training.reference(session, step)
   return reference.gradient(session, model, step or 1)
 end
 
+--- Whether a tensor has the same bits on all ranks; all ask together.
+---@param world marea.World
+---@param tensor userdata
+---@return boolean
+function training.equal_on_all(world, tensor)
+  local mine = math.tointeger(tonumber(tensor:hash():sub(1, 15), 16))
+  for _, other in ipairs(world:all_gather(core.from({ mine }, "i64")):values()) do
+    if other ~= mine then return false end
+  end
+  return true
+end
+
 --- parity's gate for f64, for core.compare.
 training.gate = parity.gates.f64
 

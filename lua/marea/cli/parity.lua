@@ -60,6 +60,9 @@ local function text(report)
       json.number(report.factor.value), report.factor.name and ": " .. report.factor.name or "")
   end
   for _, entry in ipairs(report.controls) do lines[#lines + 1] = control_line(entry) end
+  if not report.begun_equal then
+    lines[#lines + 1] = "ranks     began with DIFFERENT parameters: broadcast rank 0's to all"
+  end
   if not report.equal_on_all_ranks then
     lines[#lines + 1] = "ranks     the reduced gradients are NOT the same on all ranks"
   end
