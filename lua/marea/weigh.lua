@@ -1,0 +1,111 @@
+-- Weighing: the weight that every supervised position of a window has in the loss, under the
+-- declared objective and under others. No model takes part.
+--
+-- The weight of a position is coefficient * unit weight / denominator: what the gradient of the
+-- window's loss is multiplied with at that position, after everything.
+
+local objective = require "marea.objective"
+local Session = require "marea.session"
+local units = require "marea.units"
+local Window = require "marea.window"
+
+local weigh = {}
+
+-- The term that has one loss per position.
+local function main_term(terms)
+  for t, term in ipairs(terms) do
+    if units.per_position(term) then return t, term end
+  end
+end
+
+local function sum_of(weights)
+  local sum = 0
+  for _, weight in ipairs(weights) do sum = sum + weight end
+  return sum
+end
+
+local function weigh_sequence(window, term, share, sequence)
+  local unit = sequence.tokens > 0 and units.of_sequence(window, term, sequence) or 0
+  local entry = { id = sequence.id, rank = sequence.rank, microbatch = sequence.microbatch,
+                  tokens = sequence.tokens }
+  if type(unit) == "table" then
+    entry.weights = {}
+    for j, weight in ipairs(unit) do entry.weights[j] = weight * share end
+    entry.share = sum_of(entry.weights)
+  else
+    entry.weight = unit * share
+    entry.share = entry.weight * sequence.tokens
+  end
+  return entry
+end
+
+local function weigh_ranks(window, sequences)
+  local ranks = {}
+  for r, tokens in ipairs(window.rank_tokens) do
+    ranks[r] = { rank = r - 1, tokens = tokens, share = 0 }
+  end
+  for _, entry in ipairs(sequences) do
+    local rank = ranks[entry.rank + 1]
+    rank.share = rank.share + entry.share
+  end
+  for _, rank in ipairs(ranks) do
+    rank.per_token = rank.tokens > 0 and rank.share / rank.tokens or nil
+  end
+  return ranks
+end
+
+--- The weights of a counted window under its session's objective.
+---@param window marea.Window
+---@return table weights {ranks: {rank, tokens, share, per_token}; sequences: {id, rank, microbatch,
+---  tokens, share, weight or weights}}; shares add up to the coefficient
+function weigh.window(window)
+  local t, term = main_term(window.session.terms)
+  if not term then units.refuse(window, "the objective has no term per position to weigh") end
+  local share, sequences = term.coefficient / window.denominators[t], {}
+  for sequence in window:sequences() do
+    sequences[#sequences + 1] = weigh_sequence(window, term, share, sequence)
+  end
+  return { ranks = weigh_ranks(window, sequences), sequences = sequences }
+end
+
+-- The declared objective first, then the library's others, then the recipe's own units.
+local function objectives_of(recipe)
+  local list, seen = { { name = recipe.config.objective, value = recipe.objective,
+                         declared = true } }, { [recipe.config.objective] = true }
+  local function add(named)
+    local names = {}
+    for name in pairs(named) do names[#names + 1] = name end
+    table.sort(names)
+    for _, name in ipairs(names) do
+      if not seen[name] then list[#list + 1] = { name = name, value = named[name] } end
+      seen[name] = true
+    end
+  end
+  add(objective.named)
+  add(recipe.units)
+  return list
+end
+
+--- Weighs a window of a recipe under every objective; one process plays all planned ranks.
+--- Errors, code 5: a window that an objective refuses.
+---@param recipe table a loaded recipe
+---@param step integer
+---@param shared? table corpus and plan at hand, world
+---@return table report {recipe, step, world, tokens, rank_tokens, objectives: {name, declared,
+---  ranks, sequences}}
+function weigh.recipe(recipe, step, shared)
+  local session = Session.open(recipe, shared)
+  local report = { recipe = recipe.name, step = step, objectives = {} }
+  for i, entry in ipairs(objectives_of(recipe)) do
+    session.terms, session.named_terms = objective.terms(entry.value)
+    local window = Window.new(session, step, 0):count()
+    local weights = weigh.window(window)
+    report.world, report.tokens = window.ranks, window.tokens
+    report.rank_tokens = window.rank_tokens
+    report.objectives[i] = { name = entry.name, declared = entry.declared or false,
+                             ranks = weights.ranks, sequences = weights.sequences }
+  end
+  return report
+end
+
+return weigh
