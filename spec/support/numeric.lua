@@ -92,4 +92,17 @@ function numeric.refusal(body)
   return (message:gsub("^[^:]*:%d+: ", "", 1)), code
 end
 
+--- The same, without code, for a fault that must begin with a line of the file that body stands in.
+---@param body fun()
+---@return string message
+function numeric.blamed(body)
+  local ok, raised = pcall(body)
+  assert(not ok, "expected a refusal")
+  local message = fault.of(raised)
+  local file = debug.getinfo(body, "S").source:match("([^/]*)$"):gsub("%p", "%%%0")
+  local text = message:match("^[^:]*" .. file .. ":%d+: (.*)$")
+  assert(text, "no line of the spec in front: " .. message)
+  return text
+end
+
 return numeric
