@@ -6,15 +6,18 @@ local loss = require "marea.loss"
 
 local bare = {}
 
+---@class marea.Bare
+---@field gradients marea.tensor flat
+---@field skip_reduction? boolean a control: the recipe's own reduction is turned into nothing
 local Bare = {}
 Bare.__index = Bare
 
 --- Lets a recipe drive a model by hand: gives it model:loss(batch, weights), and watches the world
 --- for a reduction of the whole gradient buffer.
----@param session table
----@param model table root module
----@param world table
----@return table driver with begin_window and end_window
+---@param session marea.Session
+---@param model marea.Module root module
+---@param world marea.World
+---@return marea.Bare driver
 function bare.new(session, model, world)
   local self = setmetatable({ model = model, world = world, reductions = 0 }, Bare)
   self.gradients = model:gradients()
@@ -22,6 +25,7 @@ function bare.new(session, model, world)
   return self
 end
 
+--- Begins to count reductions of the whole gradient buffer.
 function Bare:begin_window()
   self.reductions = 0
   self.world.intercept = function(tensor)
@@ -31,8 +35,10 @@ function Bare:begin_window()
   end
 end
 
+--- Takes model:loss away again.
 function Bare:close() self.model.loss = nil end
 
+--- Refuses, with code 1, a window that several ranks did not reduce exactly once.
 function Bare:end_window()
   self.world.intercept = nil
   if self.world:size() > 1 and self.reductions ~= 1 then

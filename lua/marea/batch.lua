@@ -43,13 +43,16 @@ local function gather(corpus, ids, sequences, layout)
   return corpus:gather_padded(ids, length), length
 end
 
---- Builds the batch of a list of sequences.
----@param corpus table
----@param sequences table[] rows of the corpus, each with id, length, tokens
----@param options {layout: string, seed?: integer, update?: integer} update nil: not training
----@return table batch ids, targets, positions i32 [rows]; sequence_ids i64 [rows]; lengths, starts
----  i64 [sequences]; sequences; supervised: for each sequence its rows (1-based) with a target;
----  rows; tokens
+---@class marea.BatchOptions
+---@field layout "packed"|"padded"
+---@field seed? integer of the run, for dropout
+---@field update? integer nil: nothing is being trained
+
+--- Builds the batch of a list of sequences; none give a batch of zero rows.
+---@param corpus marea.Corpus
+---@param sequences marea.Sequence[] rows of the corpus, or placed ones of a window
+---@param options marea.BatchOptions
+---@return marea.Batch made
 function batch.build(corpus, sequences, options)
   local ids = {}
   for i, sequence in ipairs(sequences) do ids[i] = sequence.id end
@@ -69,10 +72,10 @@ function batch.build(corpus, sequences, options)
 end
 
 --- A tensor of one value per row from values per supervised position; 0 elsewhere.
----@param made table a batch
----@param dtype string
----@param value fun(sequence_index: integer, position_index: integer): number
----@return userdata tensor [rows]
+---@param made marea.Batch
+---@param dtype "f32"|"f64"
+---@param value fun(sequence: integer, position: integer): number both by their number, from 1
+---@return marea.tensor tensor [rows]
 function batch.per_position(made, dtype, value)
   local values = {}
   for row = 1, made.rows do values[row] = 0 end

@@ -47,11 +47,33 @@ local function write_manifest(folder, run, update)
                   sealed { format = format, run = run, update = update, files = files })
 end
 
+---@class marea.Contents
+---@field run string the run's id
+---@field parameters marea.named_tensor[]
+---@field optimizer marea.named_tensor[]
+---@field optimizer_metadata table<string, string>
+---@field state table update, world, streams, microbatches, sequences, lock
+---@field history marea.History
+
+---@class marea.Manifest
+---@field format integer
+---@field run string
+---@field update integer
+---@field files table<string, {bytes: integer, sha256: string}>
+---@field sha256 string of the manifest without this field
+
+---@class marea.Checkpoint
+---@field folder string
+---@field manifest marea.Manifest
+---@field state table
+---@field history marea.History
+---@field parameters marea.safetensors to be closed
+---@field optimizer marea.safetensors to be closed
+
 --- Writes a checkpoint; an older one of that name is replaced in one step.
 --- Errors: code 1; then nothing was left behind, and what stood there still stands.
 ---@param folder string
----@param contents {run: string, parameters: table[], optimizer: table[], optimizer_metadata: table,
----  state: table, history: marea.History} lists of {name, tensor}; state.update is the update
+---@param contents marea.Contents
 function checkpoint.write(folder, contents)
   local staging <close> = core.file.begin_folder(folder)
   local inside = staging:path() .. "/"
@@ -77,7 +99,7 @@ end
 --- The manifest of a checkpoint; its files are not looked at.
 --- Errors, code 3: none there, or altered.
 ---@param folder string
----@return table manifest {format, run, update, files = {name = {bytes, sha256}}}
+---@return marea.Manifest manifest
 function checkpoint.manifest(folder)
   local path = folder .. "/" .. manifest_name
   if not core.file.exists(path) then
@@ -113,7 +135,7 @@ end
 --- Checks every byte of a checkpoint against its manifest.
 --- Errors, code 3, naming the file, what was expected and what was found.
 ---@param folder string
----@return table manifest
+---@return marea.Manifest manifest
 function checkpoint.verify(folder)
   local manifest = checkpoint.manifest(folder)
   for _, name in ipairs(parts) do verify_file(folder .. "/" .. name, manifest.files[name]) end
@@ -133,8 +155,7 @@ end
 --- Opens a checkpoint, after every byte of it was checked.
 --- Errors, code 3: as checkpoint.verify; parts that do not belong together.
 ---@param folder string
----@return table opened {folder, manifest, state, history, parameters, optimizer}; the last two are
----  tensor files, to be closed
+---@return marea.Checkpoint opened
 function checkpoint.open(folder)
   local manifest = checkpoint.verify(folder)
   local state = read_state(folder, manifest)

@@ -128,12 +128,26 @@ local function unknown_key(key, rules)
     key, near and ("did you mean %q?"):format(near) or "it has " .. table.concat(keys, ", "))
 end
 
+---@class marea.Rule
+---@field kind "integer"|"number"|"string"|"boolean"
+---@field default? any
+---@field optional? boolean
+---@field at_least? number
+---@field above? number
+---@field below? number
+---@field choice? string[]
+
+---@class marea.ConfigOptions
+---@field given table<string, any> the recipe's own
+---@field overrides? string[]|table<string, any> "key=value" words, or values by key
+---@field world_size? integer default of `ranks`
+---@field place? fun(key: string): string "file:line" where the recipe sets a key, or ""
+
 --- Resolves a config. Errors, all of code 2, name key, expected and found: wrong types, values out
 --- of range, and overrides of keys that neither marea nor the recipe knows (with the nearest name).
----@param options table given: the recipe's own table; overrides: a list of "key=value" words or a
----  map of key to value; world_size: default of `ranks`; place: function(key) -> "file:line" or ""
----@return table values key to value; optional keys that are not set are absent
----@return table rules key to {kind, ...}, for every key that may be asked for
+---@param options marea.ConfigOptions
+---@return table<string, any> values optional keys that are not set are absent
+---@return table<string, marea.Rule> rules for every key that may be asked for
 function config.resolve(options)
   local place = options.place or function() return "" end
   local values, rules = {}, {}
@@ -162,9 +176,9 @@ end
 
 --- A read-only view of resolved values, as callbacks of a recipe get it. Writing raises, and so
 --- does reading a key that is not declared. `pairs` walks the set keys in sorted order.
----@param values table
----@param rules table keys that may be asked for
----@return table view
+---@param values table<string, any>
+---@param rules table<string, marea.Rule> keys that may be asked for
+---@return marea.Config view
 function config.read_only(values, rules)
   return setmetatable({}, {
     __index = function(_, key)
@@ -188,8 +202,8 @@ function config.read_only(values, rules)
 end
 
 --- A plain copy of a config, for files and messages.
----@param view table
----@return table values
+---@param view marea.Config
+---@return table<string, any> values
 function config.values(view)
   local copy = {}
   for key, value in pairs(view) do copy[key] = value end

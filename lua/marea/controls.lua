@@ -106,9 +106,9 @@ local function main_term(terms)
 end
 
 --- The same terms with another unit for the main one.
----@param terms table[]
----@param unit function
----@return table[] terms
+---@param terms marea.Term[]
+---@param unit marea.Weighting
+---@return marea.Term[] terms
 function controls.replaced_terms(terms, unit)
   local changed, main = {}, main_term(terms)
   for t, term in ipairs(terms) do
@@ -172,8 +172,15 @@ local function several_microbatches(windows)
   return false, "no rank has more than one microbatch with supervised positions"
 end
 
---- All controls, in the order of the report. Fields: name; weighting: it changes weights only;
---- unit or share: how; apart(windows, W) -> boolean, reason.
+---@class marea.Control
+---@field name string
+---@field weighting? boolean it changes weights only, by unit or by share
+---@field unit? marea.Weighting
+---@field share? fun(window: marea.Window, made: marea.Batch, t: integer, world: integer): number
+---@field apart fun(windows: marea.Window[], world: integer): boolean, string? or why it is not
+
+--- All controls, in the order of the report.
+---@type marea.Control[]
 controls.list = {
   with_unit "mean_of_means",
   with_unit "per_sequence",

@@ -12,6 +12,13 @@ local sequences = require "marea.corpus.sequences"
 
 local corpus = {}
 
+---@class marea.Corpus
+---@field size integer number of sequences
+---@field vocabulary integer number of symbols
+---@field begin? integer the symbol that begins a sequence
+---@field pad? integer the symbol that pads
+---@field notes? table of its source, for the card
+---@field card table see card.of
 local methods = {}
 local meta = { __name = "marea.corpus" }
 
@@ -36,9 +43,8 @@ end
 --- Makes a corpus of sequences, for sources that have no function here. Targets of -100 do not
 --- count. Errors, code 2: ids outside the vocabulary, lists that do not match, unknown splits,
 --- fields that are not the same in all sequences.
----@param source table sequences = list of {inputs, targets, split, fields = {name = value}};
----  vocabulary = number of symbols; begin, pad = symbols, where there are; notes = for the card
----@return table corpus
+---@param source marea.Source
+---@return marea.Corpus corpus
 function corpus.from(source)
   options.check(source, "corpus.from", { "sequences", "vocabulary", "begin", "pad", "notes" })
   local vocabulary = options.integer(source.vocabulary, "corpus.from: vocabulary", 1)
@@ -49,23 +55,23 @@ function corpus.from(source)
   return new(sequences.hold(source.sequences, vocabulary), symbols, source.notes)
 end
 
---- Draws sequences of a chain over four symbols; see corpus/symbols.lua.
----@param given table {seed, train, validation, test}
----@return table corpus
+--- Draws sequences of a chain over four symbols; see corpus/symbols.lua. Errors, code 2: options.
+---@param given marea.SymbolsOptions
+---@return marea.Corpus corpus
 function corpus.symbols(given)
   return corpus.from(require("marea.corpus.symbols").draw(given))
 end
 
---- Reads JSON lines as bytes; see corpus/jsonl.lua.
----@param given table {path, field, split, fields, context}
----@return table corpus
+--- Reads JSON lines as bytes; see corpus/jsonl.lua. Errors, code 2, with file and line.
+---@param given marea.JsonlOptions
+---@return marea.Corpus corpus
 function corpus.jsonl(given)
   return corpus.from(require("marea.corpus.jsonl").read(given))
 end
 
---- Reads plain text as bytes; see corpus/text.lua.
----@param given table {path, separator, split, context}
----@return table corpus
+--- Reads plain text as bytes; see corpus/text.lua. Errors, code 2, with file and line.
+---@param given marea.TextOptions
+---@return marea.Corpus corpus
 function corpus.text(given)
   return corpus.from(require("marea.corpus.text").read(given))
 end
@@ -74,7 +80,7 @@ end
 --- Errors: code 1 for a file that cannot be read, code 3 for one that is damaged, altered or
 --- foreign.
 ---@param path string
----@return table corpus
+---@return marea.Corpus corpus
 function corpus.open(path)
   local held, metadata = sequences.read(path)
   local symbols = json.decode(metadata.symbols or "null")
@@ -103,7 +109,7 @@ end
 --- The row of a sequence: {id, split, tokens = supervised positions, length = inputs, fields ...}.
 --- Errors, code 2: an id that the corpus does not have.
 ---@param id integer
----@return table row shared; not to be changed
+---@return marea.Sequence row shared; not to be changed
 function methods:sequence(id)
   local row = self.all_rows[id]
   if not row then
@@ -112,9 +118,9 @@ function methods:sequence(id)
   return row
 end
 
---- The rows of a split, or of all, in the order of ids.
----@param split? string "train", "validation" or "test"
----@return table[] rows shared; not to be changed
+--- The rows of a split, or of all, in the order of ids. Errors, code 2: no such split.
+---@param split? "train"|"validation"|"test"
+---@return marea.Sequence[] rows shared; not to be changed
 function methods:rows(split)
   if not split then return self.all_rows end
   if not self.by_split[split] then
@@ -130,24 +136,24 @@ function methods:rows(split)
   return self.by_split[split]
 end
 
---- The inputs of a sequence.
+--- The inputs of a sequence. Errors, code 2: an id that the corpus does not have.
 ---@param id integer
 ---@return integer[] ids from 0
 function methods:inputs(id)
   return self:gather({ id }).ids:values()
 end
 
---- The targets of a sequence; -100 where a position does not count.
+--- The targets of a sequence; -100 where a position does not count. Errors as inputs.
 ---@param id integer
 ---@return integer[] ids from 0, or -100
 function methods:targets(id)
   return self:gather({ id }).targets:values()
 end
 
---- The tensors of a microbatch, sequences end to end: ids, targets, positions i32 [rows];
---- sequence_ids i64 [rows]; lengths, starts i64 [sequences], starts counted from 0.
+--- The tensors of a microbatch, sequences end to end. Errors, code 2: an id that the corpus does
+--- not have.
 ---@param ids integer[] sequence ids; none give tensors of zero rows
----@return table made
+---@return marea.gathered made
 function methods:gather(ids)
   for _, id in ipairs(ids) do methods.sequence(self, id) end
   return self.source:gather(ids)
@@ -156,9 +162,9 @@ end
 --- The same with `length` rows for each sequence, filled up with the corpus's pad symbol (0 when it
 --- has none) and targets of -100.
 --- Errors, code 2: a sequence that is longer.
----@param ids integer[]
----@param length integer
----@return table made
+---@param ids integer[] sequence ids
+---@param length integer rows of each sequence
+---@return marea.gathered made
 function methods:gather_padded(ids, length)
   for _, id in ipairs(ids) do
     local row = methods.sequence(self, id)
@@ -178,7 +184,7 @@ function methods:hash()
 end
 
 --- Writes the corpus to a safetensors file, as a whole or not at all. The bytes depend on the
---- content only.
+--- content only. Errors: code 1.
 ---@param path string
 function methods:write(path)
   sequences.write(path, self.held, {

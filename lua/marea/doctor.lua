@@ -127,7 +127,7 @@ local checks = {
 }
 
 --- Runs every check on this rank; all ranks call it together.
----@param world userdata the engine's group of all ranks
+---@param world marea.group the engine's group of all ranks
 ---@param outputs string the folder of all runs
 ---@return {name: string, ok: boolean, found: string, remedy: string?}[] items
 function doctor.examine(world, outputs)

@@ -102,9 +102,9 @@ end
 
 --- What evaluation needs of a recipe: its corpus and its model, on any number of ranks. It has no
 --- plan, no replica and no optimizer.
----@param recipe table loaded
----@param world table
----@return table session
+---@param recipe marea.Recipe loaded
+---@param world marea.World
+---@return marea.Session session
 function evaluate.session(recipe, world)
   local corpus = prepare.corpus(recipe)
   together.same(world, "the corpus", corpus:hash())
@@ -122,7 +122,7 @@ end
 --- Gives a session's model the parameters of a checkpoint. All ranks call it; rank 0 reads. Of the
 --- lock only the corpus counts.
 --- Errors, code 3, on all ranks: damage, tensors that do not fit the model, another corpus.
----@param session table
+---@param session marea.Session
 ---@param folder string of the checkpoint
 function evaluate.load(session, folder)
   together.on_root(session.world, function()
@@ -142,7 +142,7 @@ end
 --- be the same on all of them.
 --- Errors: code 2 for a split without sequences or a recipe without a loss per position; code 5
 --- for a split without supervised positions.
----@param session table recipe, config, corpus, model, terms, named_terms, world
+---@param session marea.Session recipe, config, corpus, model, terms, named_terms, world
 ---@param split string
 ---@return {split: string, sequences: integer, tokens: integer, loss: number, accuracy?: number}
 ---  result accuracy nil: the model gives no logits

@@ -44,7 +44,7 @@ end
 --- Makes a fault without raising it and without a line in front.
 ---@param code integer exit code of the program, 1 to 7
 ---@param message string
----@return table fault {message, code}
+---@return marea.Fault fault
 function fault.new(code, message)
   return setmetatable({ message = message, code = code }, meta)
 end

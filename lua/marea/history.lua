@@ -5,6 +5,12 @@ local core = require "marea.core"
 local fault = require "marea.fault"
 local json = require "marea.json"
 
+---@class marea.HistoryRecord
+---@field update integer from 1
+---@field tokens integer of all ranks
+---@field loss_sums number[] of each rank
+---@field draws integer[] of each rank's own stream
+
 ---@class marea.History
 ---@field lines string[] one per update, without newlines
 local History = {}
@@ -35,13 +41,12 @@ function history.read(text, path)
 end
 
 --- Adds the record of the next update.
----@param record {update: integer, tokens: integer, loss_sums: number[], draws: integer[]} one loss
----  sum and one draw for each rank
+---@param record marea.HistoryRecord
 function History:add(record) self.lines[#self.lines + 1] = json.encode(record) end
 
 --- The record of an update.
 ---@param update integer from 1
----@return table? record
+---@return marea.HistoryRecord? record nil behind the last
 function History:get(update) return self.lines[update] and json.decode(self.lines[update]) end
 
 --- Number of updates.

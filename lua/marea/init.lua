@@ -13,7 +13,9 @@ local parts = {
   tensor = true, random = true,
 }
 
---- Declares a recipe: the file returns what this returns.
+--- Declares a recipe: the file returns what this returns. Fields are checked when it is loaded.
+---@param definition marea.Definition
+---@return marea.Declaration declaration
 function marea.recipe(definition) return require("marea.recipe").declare(definition) end
 
 --- The ranks of this run; a single one outside mpirun.
@@ -21,14 +23,17 @@ function marea.recipe(definition) return require("marea.recipe").declare(definit
 function marea.world() return require("marea.world").get() end
 
 --- A scope in which operations are not recorded: `local _ <close> = marea.no_grad()`.
+---@return marea.no_grad scope
 function marea.no_grad() return core.no_grad() end
 
---- Bytes of tensors and tables of the engine: {live, peak, requests}.
+--- What the engine holds on the device, in bytes.
+---@return marea.memory_use use
 function marea.memory() return core.memory() end
 
---- Makes the model a replica on all ranks; for scripts. `recipe.loss` is `loss` of the options.
----@param model table root module, materialized
----@param options? {reduction?: string, loss?: function}
+--- Makes the model a replica on all ranks, for scripts; all ranks call it. Its loss is that of the
+--- options, or cross_entropy of the model's logits.
+---@param model marea.Module root module, materialized
+---@param options? {reduction?: "mean"|"sum", loss?: fun(model: table, batch: table): marea.tensor}
 ---@return marea.Replica
 function marea.replicate(model, options)
   options = options or {}

@@ -5,6 +5,8 @@ local core = require "marea.core"
 local json = require "marea.json"
 
 ---@class marea.Journal
+---@field metrics? marea.appender on rank 0
+---@field rank marea.appender
 local Journal = {}
 Journal.__index = Journal
 
@@ -59,6 +61,7 @@ function Journal:sync()
   self.rank:sync()
 end
 
+--- Closes the logs. Also called when a <close> variable ends.
 function Journal:close()
   if self.metrics then self.metrics:close() end
   self.rank:close()

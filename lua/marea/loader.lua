@@ -98,8 +98,7 @@ end
 --- a recipe: code 2, by any other: code 1; faults keep their code.
 ---@param path string
 ---@param ... string what the file gets as its `...`
----@return table context {path, folder, text, files = list of {name, path}, results = what the file
----  returned, count}; `files` grows when the recipe's functions load more later
+---@return marea.Context context
 function loader.run(path, ...)
   local context = { path = path, folder = folder_of(path), files = {}, modules = {} }
   context.environment = environment_for(context)

@@ -34,11 +34,11 @@ local function locked_config(view)
 end
 
 --- The lock of a recipe with its corpus and plan.
----@param recipe table a loaded recipe: config, files
----@param corpus table
----@param steps table its plan
----@return table record {corpus, plan = {ranks, steps, hash, chain}, config = {values, hash}, files,
----  accepted}
+--- Errors, code 1: a file of the recipe that cannot be read any more.
+---@param recipe marea.Recipe a loaded recipe: config, files
+---@param corpus marea.Corpus
+---@param steps marea.Plan its plan
+---@return marea.Lock record
 function lock.of(recipe, corpus, steps)
   local hash, chain = plan.hash(steps)
   return {
@@ -86,10 +86,9 @@ local function by_name(files)
 end
 
 --- What differs between two locks.
----@param a table
----@param b table
----@return table[] differences {field, a, b}: field is "corpus", "plan", "config.KEY" or
----  "files.NAME"; a and b are the values, nil where one has none
+---@param a marea.Lock
+---@param b marea.Lock
+---@return marea.Difference[] differences a and b are the values, nil where one has none
 function lock.compare(a, b)
   local differences = {}
   if a.corpus ~= b.corpus then
@@ -107,7 +106,7 @@ local function shown(value)
 end
 
 --- A difference as text: "config.lr: 0.1 then, 0.05 now".
----@param difference table
+---@param difference marea.Difference
 ---@return string
 function lock.describe(difference)
   return ("%s: %s then, %s now"):format(difference.field, shown(difference.a),
@@ -142,10 +141,10 @@ end
 --- Compares the lock that a run was recorded under with the one that is to go on with it.
 --- Errors, code 3: differences that are not accepted, naming each field and both values; code 2: an
 --- accepted field that no lock has.
----@param recorded table
----@param current table
+---@param recorded marea.Lock
+---@param current marea.Lock
 ---@param accepted? string[] fields whose difference is let through
----@return table record the current lock, with every difference that was ever let through
+---@return marea.Lock record the current lock, with every difference that was ever let through
 function lock.continue(recorded, current, accepted)
   local granted = granted_fields(accepted or {}, { recorded, current })
   local all, seen, refused = {}, {}, {}
@@ -172,9 +171,9 @@ function lock.continue(recorded, current, accepted)
   return record
 end
 
---- Writes a lock, as a whole or not at all.
+--- Writes a lock, as a whole or not at all. Errors: code 1.
 ---@param path string
----@param record table
+---@param record marea.Lock
 function lock.write(path, record)
   core.file.write(path, json.encode(record, { indent = true }) .. "\n")
 end
@@ -182,7 +181,7 @@ end
 --- Reads what lock.write wrote. Errors: code 1 for a file that cannot be read, code 3 for one that
 --- is no lock.
 ---@param path string
----@return table record
+---@return marea.Lock record
 function lock.read(path)
   local record, problem = json.decode(core.file.read(path))
   if type(record) ~= "table" or not (record.corpus and record.plan and record.config) then

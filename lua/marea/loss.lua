@@ -44,12 +44,13 @@ local function add_statistics(statistics, term, value, made)
 end
 
 --- Sum over all terms of coefficient * sum(weight * loss).
----@param session table recipe, terms, named_terms; statistics gets the unweighted sum of the first
----  term that has one loss per position
----@param model table
----@param made table a batch
----@param weights userdata|table<string, userdata> as window:weights gives them
----@return userdata loss a scalar
+--- Errors, code 1: a loss that is no tensor, or not of the shape that its term's unit asks for.
+---@param session marea.Session its statistics get the sum, unweighted, of the first term that has
+---  one loss per position
+---@param model marea.Module
+---@param made marea.Batch a batch
+---@param weights marea.Weights as window:weights gives them
+---@return marea.tensor loss a scalar
 function loss.weighted(session, model, made, weights)
   local losses = session.recipe.loss(model, made)
   if not session.named_terms then losses, weights = { loss = losses }, { loss = weights } end

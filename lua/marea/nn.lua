@@ -14,15 +14,16 @@ local nn = {
 }
 
 --- Cross-entropy of each position, unweighted; 0 where the target is -100.
----@param logits userdata [rows, classes]
----@param targets userdata i32 [rows]
----@return userdata losses [rows]
+--- Errors: code 1 for shapes that do not fit, code 2 for targets outside the classes.
+---@param logits marea.tensor [rows, classes]
+---@param targets marea.tensor i32 [rows], from 0
+---@return marea.tensor losses [rows]
 function nn.cross_entropy(logits, targets) return logits:cross_entropy(targets) end
 
---- Squared error of each element, unweighted.
----@param a userdata
----@param b userdata the shape of a
----@return userdata errors the shape of a
+--- Squared error of each element, unweighted. Errors, code 1: unequal shapes.
+---@param a marea.tensor
+---@param b marea.tensor the shape of a
+---@return marea.tensor errors the shape of a
 function nn.squared_error(a, b) return a:squared_error(b) end
 
 return nn

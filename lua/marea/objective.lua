@@ -12,18 +12,25 @@ local options_of = require "marea.options"
 local objective = {}
 
 --- Every supervised position counts the same.
+---@return number weight
 function objective.global_token() return 1 end
 
 --- Every sequence counts the same: 1 / (its supervised positions).
+---@param sequence marea.PlacedSequence
+---@return number weight
 function objective.per_sequence(sequence) return 1 / sequence.tokens end
 
 --- Every rank that has tokens counts the same: 1 / (supervised positions of its rank). This is what
 --- averaging the ranks' own averages computes.
+---@param sequence marea.PlacedSequence
+---@param window marea.Window
+---@return number weight
 function objective.mean_of_means(sequence, window)
   return 1 / window.rank_tokens[sequence.rank + 1]
 end
 
 --- The library's objectives by name.
+---@type table<string, marea.Weighting>
 objective.named = {
   global_token = objective.global_token,
   mean_of_means = objective.mean_of_means,
@@ -52,8 +59,9 @@ local function check_term(term, i)
 end
 
 --- An objective as a list of terms: a single unit is one term named "loss" with coefficient 1.
----@param value function|table a unit, or a list of {name, unit, coefficient}
----@return table[] terms
+--- Errors, code 2: anything else, terms without name or unit, names given twice.
+---@param value marea.Weighting|marea.Term[] a unit, or a list of terms
+---@return marea.Term[] terms
 ---@return boolean named whether recipe.loss returns {name = tensor} instead of one tensor
 function objective.terms(value)
   if type(value) == "function" then

@@ -7,11 +7,16 @@ local options_of = require "marea.options"
 local optim = {}
 
 ---@class marea.Optimizer
+---@field kind "SGD"|"AdamW"
+---@field lr number
+---@field core marea.optimizer
 local Optimizer = {}
 Optimizer.__index = Optimizer
 
---- Steps once; `lr` overrides the optimizer's own.
----@param lr? number
+--- Changes the model's parameters by one step; the gradients stay as they are.
+--- Errors, code 1: lr negative or not finite; gradients of a replica that are not reduced, or a
+--- window that is still open.
+---@param lr? number in place of the optimizer's own
 function Optimizer:step(lr) self.core:step(lr or self.lr) end
 
 --- Number of steps taken.
@@ -19,7 +24,7 @@ function Optimizer:step(lr) self.core:step(lr or self.lr) end
 function Optimizer:steps() return self.core:steps() end
 
 --- State as flat tensors by name; changing them changes the state.
----@return table<string, userdata>
+---@return table<string, marea.tensor> state SGD: "velocity" with momentum; AdamW: "m" and "v"
 function Optimizer:state() return self.core:state() end
 
 --- Sets the number of steps taken, after the state was restored.
@@ -52,10 +57,14 @@ local function new(kind, lr, made)
   return setmetatable({ kind = kind, lr = lr, core = made }, Optimizer)
 end
 
+---@class marea.SGDOptions: marea.sgd_options
+---@field lr number finite, at least 0
+
 --- Stochastic gradient descent, with momentum, Nesterov's form and weight decay where asked for.
----@param parameters table the model
----@param given {lr: number, momentum?: number, nesterov?: boolean, decay?: number,
----  decay_all?: boolean} decay_all: decay norms and biases too
+--- Errors: code 2 for a model without parameters, unknown options and a bad lr, code 1 for other
+--- settings out of range.
+---@param parameters marea.Module the model
+---@param given marea.SGDOptions
 ---@return marea.Optimizer
 function optim.SGD(parameters, given)
   local names = { "momentum", "nesterov", "decay", "decay_all" }
@@ -64,10 +73,13 @@ function optim.SGD(parameters, given)
              core.sgd(unit_of(parameters, "optim.SGD"), pick(given, names)))
 end
 
+---@class marea.AdamWOptions: marea.adamw_options
+---@field lr number finite, at least 0
+
 --- Adam with decoupled weight decay; norms and biases do not decay unless decay_all.
----@param parameters table the model
----@param given {lr: number, beta1?: number, beta2?: number, epsilon?: number, decay?: number,
----  decay_all?: boolean} defaults 0.9, 0.999, 1e-8, 0.01
+--- Errors: as optim.SGD.
+---@param parameters marea.Module the model
+---@param given marea.AdamWOptions
 ---@return marea.Optimizer
 function optim.AdamW(parameters, given)
   local names = { "beta1", "beta2", "epsilon", "decay", "decay_all" }

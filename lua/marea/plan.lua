@@ -81,10 +81,10 @@ end
 --- Refuses a plan that cannot be run, code 2, naming step, rank, microbatch, expected and found:
 --- missing steps or ranks, ids that are unknown, no integers, of another split than the training
 --- split, or repeated within a window (on a rank or across ranks).
----@param steps table plan[step][rank index][microbatch] = list of ids
----@param corpus table size, sequence(id)
----@param c table config: ranks, updates
----@return table steps the same table
+---@param steps marea.Plan
+---@param corpus marea.Corpus
+---@param c {ranks: integer, updates: integer} config
+---@return marea.Plan steps the same table
 function plan.check(steps, corpus, c)
   check_list(steps, "the plan")
   if #steps < c.updates then
@@ -96,7 +96,7 @@ end
 
 --- The microbatches of one rank in one step; a rank without any gets one of zero sequences, so the
 --- loop of every recipe runs there too.
----@param steps table
+---@param steps marea.Plan
 ---@param step integer from 1
 ---@param rank integer from 0
 ---@return integer[][] microbatches at least one
@@ -107,7 +107,7 @@ function plan.microbatches(steps, step, rank)
 end
 
 --- All ids of one step, in rank and microbatch order.
----@param steps table
+---@param steps marea.Plan
 ---@param step integer from 1
 ---@return integer[] ids
 function plan.ids(steps, step)
@@ -121,7 +121,7 @@ function plan.ids(steps, step)
 end
 
 --- The hash of a plan and of its beginnings.
----@param steps table
+---@param steps marea.Plan
 ---@return string hash sha-256 of the whole, 64 digits
 ---@return string chain 16 digits a step
 function plan.hash(steps)
@@ -146,9 +146,9 @@ function plan.first_difference(a, b)
   end
 end
 
---- Writes a plan as JSON, as a whole or not at all.
+--- Writes a plan as JSON, as a whole or not at all. Errors: code 1.
 ---@param path string
----@param steps table
+---@param steps marea.Plan
 function plan.write(path, steps)
   local hash, chain = plan.hash(steps)
   core.file.write(path, json.encode {
@@ -159,7 +159,7 @@ end
 --- Reads a plan that plan.write wrote. Errors: code 1 for a file that cannot be read, code 3 for
 --- one that is damaged.
 ---@param path string
----@return table steps
+---@return marea.Plan steps
 function plan.read(path)
   local record, problem = json.decode(core.file.read(path))
   if type(record) ~= "table" or type(record.steps) ~= "table" then

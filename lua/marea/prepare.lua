@@ -13,8 +13,8 @@ local together = require "marea.together"
 local prepare = {}
 
 --- The corpus of a recipe. Errors: code 2 when the callback returns none, and what it raises.
----@param recipe table a loaded recipe
----@return table corpus
+---@param recipe marea.Recipe a loaded recipe
+---@return marea.Corpus corpus
 function prepare.corpus(recipe)
   local corpus = recipe.corpus(recipe.config)
   if not corpus_of.is(corpus) then
@@ -25,18 +25,18 @@ function prepare.corpus(recipe)
 end
 
 --- The plan of a recipe, checked. Errors: code 2 for what plan.check refuses.
----@param recipe table
----@param corpus table
----@return table steps plan[step][rank index][microbatch] = list of ids
+---@param recipe marea.Recipe
+---@param corpus marea.Corpus
+---@return marea.Plan steps
 function prepare.plan(recipe, corpus)
   return plan_of.check(recipe.plan(corpus:rows("train"), recipe.config), corpus, recipe.config)
 end
 
 --- Corpus, plan and lock of a recipe.
 --- Errors: as prepare.corpus and prepare.plan; code 6 when ranks made different ones.
----@param recipe table a loaded recipe
----@param world table
----@return table prepared {corpus, plan, lock}
+---@param recipe marea.Recipe a loaded recipe
+---@param world marea.World
+---@return marea.Prepared prepared
 function prepare.make(recipe, world)
   local corpus = prepare.corpus(recipe)
   local steps = prepare.plan(recipe, corpus)
@@ -58,7 +58,7 @@ end
 
 --- Refuses, with code 3, to put files beside a run that was trained under another lock.
 ---@param run marea.Run
----@param prepared table
+---@param prepared marea.Prepared
 function prepare.refuse_other_lock(run, prepared)
   together.on_root(run.world, function()
     if not (run:was_trained() and run:has("lock.json")) then return end
@@ -73,7 +73,7 @@ end
 --- Writes corpus.safetensors, corpus-card.json, plan.json and lock.json into a run's folder. All
 --- ranks call it; rank 0 writes.
 ---@param run marea.Run
----@param prepared table what prepare.make returned
+---@param prepared marea.Prepared what prepare.make returned
 ---@return table record the corpus card with the plan's tokens per rank
 function prepare.write(run, prepared)
   local record = card.with_plan(prepared.corpus, prepared.plan)

@@ -10,7 +10,7 @@ Progress.__index = Progress
 local progress = {}
 
 --- Makes the progress of a run from update `first` to `last`.
----@param world table
+---@param world marea.World
 ---@param first integer
 ---@param last integer
 ---@return marea.Progress

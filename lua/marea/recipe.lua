@@ -43,8 +43,8 @@ local function default_accumulate(replica, window)
 end
 
 --- Declares a recipe; also `marea.recipe`. The file returns what this returns.
----@param definition table see the fields of DESIGN section 2
----@return table declaration
+---@param definition marea.Definition name, corpus, model, optimizer and plan must be there
+---@return marea.Declaration declaration
 function recipe.declare(definition)
   if type(definition) ~= "table" then
     fault.raise(2, "marea.recipe expects one table, got %s", type(definition))
@@ -179,16 +179,27 @@ local function anchored(callback)
   return assert(load(text, info.source, "t"))(callback, table.pack, table.unpack)
 end
 
+---@class marea.ResolveOptions
+---@field overrides? string[]|table<string, any> "key=value" words, or values by key
+---@field world_size? integer default of config.ranks
+---@field context? marea.Context what loader.run returned
+
+--- A recipe whose fields are checked and complete.
+---@class marea.Recipe: marea.Definition
+---@field path? string
+---@field files marea.RecipeFile[]
+---@field config marea.Config
+---@field objective marea.Weighting|marea.Term[]
+---@field replicate boolean
 local loaded = {}
 loaded.__index = loaded
 
 --- Makes a checked recipe of a declaration.
 --- Errors, code 2: unknown, missing and mistyped fields, anything that config.resolve refuses,
 --- unknown objectives.
----@param declared table what recipe.declare returned
----@param options? table overrides, world_size: as in recipe.load; context: what loader.run returned
----@return table loaded {name, path, config, corpus, model, optimizer, plan, loss, objective,
----  accumulate, replicate, schedule, units, files}
+---@param declared marea.Declaration what recipe.declare returned
+---@param options? marea.ResolveOptions
+---@return marea.Recipe loaded
 function recipe.resolve(declared, options)
   options = options or {}
   local context = options.context or { files = {} }
@@ -221,11 +232,12 @@ function recipe.resolve(declared, options)
 end
 
 --- Loads a recipe's file. A script gets the words as its `...`.
+--- Errors: as loader.run and recipe.resolve.
 ---@param path string
----@param overrides? table list of "key=value" words, or map of key to value
+---@param overrides? string[]|table<string, any> "key=value" words, or values by key
 ---@param world_size? integer default of config.ranks
----@return table? loaded nil when the file returned no recipe: it was a script, and has been run
----@return ... what a script returned
+---@return marea.Recipe? loaded nil for a script, which has been run: the file returned no recipe
+---@return any ... what a script returned
 function recipe.load(path, overrides, world_size)
   local context = loader.run(path, table.unpack(overrides or {}))
   local declared = context.results[1]
@@ -238,18 +250,19 @@ end
 
 --- Loads a recipe for a command that needs one: a script is refused, code 2.
 ---@param path string
----@param overrides? table
----@param world_size? integer
----@return table loaded
+---@param overrides? string[]|table<string, any> as of recipe.load
+---@param world_size? integer default of config.ranks
+---@return marea.Recipe loaded
 function recipe.require(path, overrides, world_size)
   local found = recipe.load(path, overrides, world_size)
   if not found then fault.raise_at(2, path, "this file returns no recipe") end
   return found
 end
 
---- The same recipe under further overrides (a map of key to value), such as {dtype = "f64"}.
----@param changes table
----@return table loaded
+--- The same recipe under further overrides, such as {dtype = "f64"}.
+--- Errors, code 2: as recipe.resolve.
+---@param changes table<string, any> values by key
+---@return marea.Recipe loaded
 function loaded:with(changes)
   local overrides = config.values(self.config)
   for key, value in pairs(changes) do overrides[key] = value end

@@ -7,11 +7,18 @@ local Window = require "marea.window"
 
 local reference = {}
 
+---@class marea.Reference
+---@field gradient marea.tensor flat, in the model's layout
+---@field absolute marea.tensor flat: sums of |gradient| over microbatches
+---@field loss number of the window, as declared
+---@field windows marea.Window[] by rank, rank 0 at 1
+
 --- The windows of all planned ranks, counted by this process.
----@param session table corpus, plan, config, terms
----@param step integer
----@param options? table as of Window.new
----@return table[] windows by rank, rank 0 at 1
+--- Errors, code 5: as Window:count.
+---@param session marea.Session corpus, plan, config, terms
+---@param step integer update, from 1
+---@param options? marea.WindowOptions
+---@return marea.Window[] windows by rank, rank 0 at 1
 function reference.windows(session, step, options)
   local windows = {}
   for rank = 0, #session.plan[step] - 1 do
@@ -21,12 +28,11 @@ function reference.windows(session, step, options)
 end
 
 --- Runs the window's microbatches one by one in rank order and adds up their gradients.
----@param session table recipe, config, terms, corpus, plan
----@param model table root module, materialized, that no reducer follows; its gradients are used up
----@param step integer
----@param options? table as of Window.new
----@return table result {gradient, absolute: flat tensors in the model's layout; loss: number;
----  windows}; absolute sums |gradient| over microbatches
+---@param session marea.Session recipe, config, terms, corpus, plan
+---@param model marea.Module materialized root that no reducer follows; its gradients are used up
+---@param step integer update, from 1
+---@param options? marea.WindowOptions
+---@return marea.Reference result
 function reference.gradient(session, model, step, options)
   local windows = reference.windows(session, step, options)
   local flat = model:gradients()
@@ -48,9 +54,9 @@ function reference.gradient(session, model, step, options)
 end
 
 --- A flat buffer as named tensors, for files: {{name, tensor}, ...} in the order of the model.
----@param model table
----@param flat userdata
----@return table[] named
+---@param model marea.Module
+---@param flat marea.tensor in the layout of the model
+---@return marea.named_tensor[] named views
 function reference.named(model, flat)
   local named = {}
   for i, range in ipairs(model.unit:ranges()) do

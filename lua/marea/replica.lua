@@ -3,17 +3,22 @@
 local core = require "marea.core"
 local loss = require "marea.loss"
 
+---@class marea.ReplicaOptions: marea.reducer_options
+---@field broadcast? boolean false leaves the ranks' parameters as they are (default true)
+
 ---@class marea.Replica
+---@field model marea.Module
+---@field world marea.World
+---@overload fun(batch: marea.Batch): marea.tensor the model's own call
 local Replica = {}
 Replica.__index = Replica
 Replica.__call = function(self, ...) return self.model(...) end
 
 --- Makes a replica of a materialized model on the ranks of a world. Its parameters become rank 0's.
----@param session table recipe, config, terms
----@param model table root module
----@param world table
----@param options? {reduction?: string, bucket_bytes?: integer, overlap?: boolean,
----  broadcast?: boolean} broadcast false leaves the ranks' parameters as they are
+---@param session marea.Session recipe, config, terms
+---@param model marea.Module root module, materialized
+---@param world marea.World
+---@param options? marea.ReplicaOptions
 ---@return marea.Replica
 function Replica.new(session, model, world, options)
   options = options or {}
@@ -32,30 +37,35 @@ function Replica:zero_grad() self.reducer:zero_grad() end
 
 --- A scope in which backward adds to this rank's gradients and nothing is sent. Both the forward
 --- and its backward belong inside.
----@return userdata scope to be closed (`local _ <close> = ...`)
+---@return marea.no_sync scope to be closed (`local _ <close> = ...`)
 function Replica:no_sync() return self.reducer:no_sync() end
 
 --- The weighted sum of recipe.loss over a microbatch, ready for backward.
----@param batch table one of the window's batches
----@param weights userdata|table<string, userdata> as window:weights gives them
----@return userdata loss a scalar
+--- Errors, code 1: as loss.weighted.
+---@param batch marea.Batch of the window
+---@param weights marea.Weights as window:weights gives them
+---@return marea.tensor loss a scalar
 function Replica:loss(batch, weights)
   return self.reducer:attach(loss.weighted(self.session, self.model, batch, weights))
 end
 
 --- The flat buffer of all gradients.
----@return userdata tensor
+---@return marea.tensor tensor [elements with gaps]; shares memory
 function Replica:gradients() return self.model:gradients() end
 
 --- The flat buffer of all parameters.
----@return userdata tensor
+---@return marea.tensor tensor [elements with gaps]; shares memory
 function Replica:values() return self.model:values() end
 
+--- Opens a window of as many backwards as it has batches; no optimizer steps until it is closed.
+---@param window marea.Window
 function Replica:begin_window(window) self.reducer:begin_window(#window) end
 
 --- Stops following the parameters.
 function Replica:close() self.reducer:close() end
 
+--- Closes the window.
+--- Errors, code 1: gradients that were not reduced, or another number of backwards.
 function Replica:end_window() self.reducer:end_window() end
 
 return Replica

@@ -6,6 +6,12 @@ local fault = require "marea.fault"
 local options = require "marea.options"
 local together = require "marea.together"
 
+---@class marea.RunOptions
+---@field name string
+---@field world marea.World
+---@field way "fresh"|"existing"|"any" fresh moves a trained run aside; existing must be there
+---@field outputs? string folder of all runs (default "outputs")
+
 ---@class marea.Run
 ---@field name string
 ---@field folder string
@@ -50,8 +56,7 @@ end
 --- Opens a run's folder on all ranks, to write into it.
 --- Errors, on all ranks alike: code 4 when another process holds the folder, code 2 for a name that
 --- is no folder's or a run that is not there, code 1 for a disk that fails.
----@param given table outputs = root folder ("outputs"); name; world; way = "fresh" (an older run
----  that was trained is moved aside, in one step), "existing" (it must be there) or "any"
+---@param given marea.RunOptions
 ---@return marea.Run
 function run.open(given)
   options.check(given, "run.open", { "outputs", "name", "way", "world" })

@@ -67,10 +67,9 @@ local mechanisms = {
 
 --- The gradient that the recipe's loop arrives at under a control. All ranks call it together.
 ---@param session marea.Session built
----@param control table of controls.list
----@param step integer
----@param options {window?: table, alone: table} window: as of Window.new; alone: a world of this
----  process alone
+---@param control marea.Control
+---@param step integer update, from 1
+---@param options {window?: marea.WindowOptions, alone: marea.World} alone: this process alone
 ---@return marea.tensor gradient a copy
 function sabotage.gradient(session, control, step, options)
   local run = mechanisms[control.name] or (control.unit and with_unit) or weighted

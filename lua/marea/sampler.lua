@@ -64,10 +64,10 @@ end
 --- shuffled without replacement, its ranks share it, and it begins anew when it is used up. With
 --- one rank only short ones are drawn. No id repeats within a window.
 --- Errors, code 2: a class that has fewer sequences than one window draws; unknown options.
----@param rows table[] rows of the training split: {id, length, ...}
----@param c table config: seed, ranks, updates, accumulation, batch_size_per_rank
+---@param rows marea.Sequence[] of the training split
+---@param c marea.Config seed, ranks, updates, accumulation, batch_size_per_rank
 ---@param given? {limit: integer} limit in inputs, 64 unless given
----@return table plan plan[step][rank index][microbatch] = list of ids
+---@return marea.Plan plan
 function sampler.by_length(rows, c, given)
   options.check(given, "sampler.by_length", { "limit" })
   local limit = options.integer(given and given.limit or 64, "sampler.by_length: limit", 1)
@@ -120,9 +120,9 @@ end
 --- ranks x accumulation x batch_size_per_rank sequences; the last window of an epoch keeps what is
 --- left, however little: ranks then hold fewer sequences, or none, and nothing is repeated.
 --- Errors, code 2: no rows.
----@param rows table[] rows of the training split: {id, ...}
----@param c table config: seed, ranks, updates, accumulation, batch_size_per_rank
----@return table plan plan[step][rank index][microbatch] = list of ids
+---@param rows marea.Sequence[] of the training split
+---@param c marea.Config seed, ranks, updates, accumulation, batch_size_per_rank
+---@return marea.Plan plan
 function sampler.shuffled(rows, c)
   if #rows == 0 then fault.raise(2, "sampler.shuffled: the training split has no sequences") end
   local stream, order, plan = stream_of(c, 0), ids_of(rows), {}

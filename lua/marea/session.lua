@@ -9,7 +9,32 @@ local Replica = require "marea.replica"
 local Window = require "marea.window"
 local world_of = require "marea.world"
 
+---@class marea.SessionParts
+---@field world? marea.World
+---@field corpus? marea.Corpus
+---@field plan? marea.Plan
+
+---@class marea.BuildOptions
+---@field world? marea.World over which gradients are reduced (default: the session's)
+---@field broadcast? boolean whether parameters become rank 0's (default true)
+---@field overlap? boolean
+---@field bucket_bytes? integer
+---@field seed? integer of the initial parameters (default: the config's)
+
 ---@class marea.Session
+---@field recipe marea.Recipe
+---@field config marea.Config
+---@field world marea.World
+---@field rank integer
+---@field corpus marea.Corpus
+---@field plan marea.Plan
+---@field terms marea.Term[]
+---@field named_terms boolean whether recipe.loss returns a tensor for each term
+---@field model marea.Module once it is built
+---@field optimizer marea.Optimizer once it is built
+---@field replica? marea.Replica
+---@field driver marea.Replica|marea.Bare once it is built
+---@field statistics? {term: string?, loss_sum: number?} of the window under way
 local Session = {}
 Session.__index = Session
 
@@ -22,8 +47,9 @@ local function check_model(recipe, model)
 end
 
 --- Makes corpus and plan of a recipe; nothing else is set up yet.
----@param recipe table a loaded recipe
----@param options? {world?: table, corpus?: table, plan?: table} corpus and plan that are at hand
+--- Errors, code 2: as prepare.corpus and prepare.plan.
+---@param recipe marea.Recipe a loaded recipe
+---@param options? marea.SessionParts what is at hand already
 ---@return marea.Session
 function Session.open(recipe, options)
   options = options or {}
@@ -36,9 +62,9 @@ function Session.open(recipe, options)
   return self
 end
 
---- Makes the model in the config's dtype, its replica and its optimizer.
----@param options? {world?: table, broadcast?: boolean, overlap?: boolean, bucket_bytes?: integer,
----  seed?: integer} world: over which gradients are reduced (default: the session's)
+--- Makes the model in the config's dtype, its replica and its optimizer; all ranks call it.
+--- Errors, code 2: a callback that returns something else.
+---@param options? marea.BuildOptions
 ---@return marea.Session self
 function Session:build(options)
   options = options or {}
@@ -51,7 +77,7 @@ function Session:build(options)
 end
 
 --- Gives the model a replica, or what watches a bare model; an earlier one is closed.
----@param options? table as of Session:build, without seed
+---@param options? marea.BuildOptions without seed
 function Session:drive(options)
   options = options or {}
   local world = options.world or self.world
@@ -67,13 +93,14 @@ function Session:drive(options)
 end
 
 --- What the recipe's accumulate is given: the replica, or the bare model.
----@return table
+---@return marea.Replica|marea.Module driven
 function Session:driven() return self.replica or self.model end
 
---- The counted window of an update, as this rank sees it.
+--- The counted window of an update, as this rank sees it; all ranks call it.
+--- Errors: code 2 for an update behind the plan, code 5 and 6 as Window:count.
 ---@param step integer from 1
----@param options? table as of Window.new
----@return table window
+---@param options? marea.WindowOptions
+---@return marea.Window window
 function Session:window(step, options)
   if not self.plan[step] then
     fault.raise(2, "the plan has %d steps, and update %d was asked for", #self.plan, step)
@@ -84,7 +111,7 @@ function Session:window(step, options)
 end
 
 --- Runs the recipe's accumulate on a window: afterwards the gradients are those of the window.
----@param window table
+---@param window marea.Window
 function Session:accumulate(window)
   self.driver:begin_window(window)
   self.recipe.accumulate(self:driven(), window)

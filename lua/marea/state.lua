@@ -19,8 +19,8 @@ local function sorted_flats(optimizer)
 end
 
 --- The parameters of a model.
----@param model table root module, materialized
----@return table[] list of {name, tensor}; views
+---@param model marea.Module root module, materialized
+---@return marea.named_tensor[] list views
 function state.parameters(model)
   local list, values = {}, model:values()
   for i, range in ipairs(model.unit:ranges()) do
@@ -30,9 +30,9 @@ function state.parameters(model)
 end
 
 --- The state of an optimizer.
----@param model table root module
+---@param model marea.Module root module
 ---@param optimizer marea.Optimizer
----@return table[] list of {"STATE.PARAMETER", tensor}; views
+---@return marea.named_tensor[] list views, named "STATE.PARAMETER"
 function state.optimizer(model, optimizer)
   local list = {}
   local flats, names = sorted_flats(optimizer)
@@ -46,7 +46,7 @@ end
 
 --- What a checkpoint says about an optimizer besides its tensors.
 ---@param optimizer marea.Optimizer
----@return table<string, string>
+---@return table<string, string> metadata kind, optimizer, steps
 function state.optimizer_metadata(optimizer)
   return { kind = "marea optimizer", optimizer = optimizer.kind,
            steps = ("%d"):format(optimizer:steps()) }
@@ -89,8 +89,8 @@ end
 
 --- Replaces a model's parameters by those of a file.
 --- Errors, code 3: tensors that are missing, left over, or of another shape.
----@param model table root module
----@param file userdata a tensor file
+---@param model marea.Module root module
+---@param file marea.safetensors a tensor file
 function state.restore_parameters(model, file)
   local _ <close> = core.no_grad()
   fill(file, state.parameters(model))
@@ -98,9 +98,9 @@ end
 
 --- Replaces an optimizer's state by that of a file.
 --- Errors, code 3: as state.restore_parameters; another kind of optimizer.
----@param model table root module
+---@param model marea.Module root module
 ---@param optimizer marea.Optimizer
----@param file userdata a tensor file
+---@param file marea.safetensors a tensor file
 function state.restore_optimizer(model, optimizer, file)
   local _ <close> = core.no_grad()
   local metadata = file:metadata()
@@ -113,8 +113,8 @@ function state.restore_optimizer(model, optimizer, file)
 end
 
 --- Makes every rank's parameters, optimizer state and steps those of rank 0.
----@param world table
----@param model table root module
+---@param world marea.World
+---@param model marea.Module root module
 ---@param optimizer? marea.Optimizer
 function state.broadcast(world, model, optimizer)
   if world:size() == 1 then return end

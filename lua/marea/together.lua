@@ -31,7 +31,7 @@ end
 
 --- Runs a function on rank 0 alone. All ranks call it; all return the text that it returned (or
 --- nil), or raise the error that it raised, with its code.
----@param world table
+---@param world marea.World|marea.group
 ---@param action fun(): string?
 ---@return string?
 function together.on_root(world, action)
@@ -56,7 +56,7 @@ function together.on_root(world, action)
 end
 
 --- What every rank has to tell: on each rank the list of all ranks' values, in rank order.
----@param world table
+---@param world marea.World|marea.group
 ---@param value any what JSON can hold
 ---@return any[] values
 function together.gather(world, value)
@@ -77,7 +77,7 @@ function together.gather(world, value)
 end
 
 --- Gathers a text from every rank. All ranks call it.
----@param world table
+---@param world marea.World|marea.group
 ---@param text string
 ---@return string[] texts in rank order
 function together.texts(world, text)
@@ -95,7 +95,7 @@ function together.texts(world, text)
 end
 
 --- Refuses, on all ranks with code 6, a hash that is not the same on all of them.
----@param world table
+---@param world marea.World|marea.group
 ---@param what string "the corpus"
 ---@param hash string hexadecimal
 function together.same(world, what, hash)

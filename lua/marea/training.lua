@@ -50,10 +50,10 @@ end
 
 --- A session of a recipe with its data prepared and its model built; also a dry run's.
 --- Errors: code 2 for another number of ranks than planned; what prepare.make and callbacks raise.
----@param recipe table
----@param world table
+---@param recipe marea.Recipe
+---@param world marea.World
 ---@return marea.Session
----@return table prepared {corpus, plan, lock}
+---@return marea.Prepared prepared {corpus, plan, lock}
 function training.session(recipe, world)
   recipe:require_ranks(world:size())
   local prepared = prepare.make(recipe, world)
@@ -133,7 +133,7 @@ end
 --- Trains a recipe: to config.stop, else to the end; a resume at or behind `stop` goes to the end.
 --- All ranks call it.
 --- Errors: as DESIGN section 5 lists them.
----@param recipe table loaded
+---@param recipe marea.Recipe loaded
 ---@param options training.options
 ---@return {run: string, update: integer, updates: integer, outcome: string, asked: boolean,
 ---  checkpoint?: string, loss_per_token?: number} result asked: ended by a request to stop;

@@ -8,7 +8,7 @@ local fault = require "marea.fault"
 local units = {}
 
 --- Refuses a window on all ranks alike: code 5, with the update.
----@param window table
+---@param window marea.Window
 ---@param format string as of string.format
 ---@param ... any
 function units.refuse(window, format, ...)
@@ -24,7 +24,7 @@ local function check_weight(window, term, sequence, weight)
 end
 
 --- Whether a term has one loss, and one weight, per supervised position.
----@param term table
+---@param term marea.Term
 ---@return boolean
 function units.per_position(term)
   return term.unit == "position" or type(term.unit) == "function"
@@ -32,8 +32,8 @@ end
 
 --- Weights of a sequence with supervised positions under a term per position.
 --- Errors: code 5 for weights that are negative or not finite, or a list of another length.
----@param window table
----@param term table
+---@param window marea.Window
+---@param term marea.Term
 ---@param sequence table
 ---@return number|number[] weights a number for all positions, or one for each
 function units.of_sequence(window, term, sequence)
@@ -62,8 +62,8 @@ end
 --- The weight sum of a term over one microbatch. A microbatch without supervised positions has no
 --- value of its own and counts in no mean over microbatches; a window's value is the same in every
 --- microbatch, so each is given its share.
----@param window table
----@param term table
+---@param window marea.Window
+---@param term marea.Term
 ---@param sequences table[]
 ---@return number sum
 function units.sum(window, term, sequences)

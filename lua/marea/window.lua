@@ -12,6 +12,22 @@ local units = require "marea.units"
 
 local Window = {}
 
+---@class marea.WindowOptions
+---@field mask_rank? integer half of the targets of every second sequence of this rank are hidden
+---@field training? boolean false: no dropout (default true)
+
+---@class marea.Window
+---@field [integer] marea.Batch this rank's microbatches
+---@field step integer update, from 1
+---@field rank integer
+---@field ranks integer
+---@field tokens integer supervised positions of all ranks
+---@field rank_tokens integer[] of each rank, rank 0 at 1
+---@field my_tokens integer of this rank
+---@field sequence_count integer of all ranks
+---@field denominators? number[] weight sum of each term, once counted
+---@field factor? number what the reduction divides by, W for a mean
+---@field session marea.Session
 local methods = {}
 
 -- Integer keys are the batches of this rank; names are fields, then methods.
@@ -61,12 +77,11 @@ local function count_tokens(by_rank)
 end
 
 --- The window of one update as a rank sees it. Its batches are built; nothing is counted yet.
----@param session table corpus, plan, config, terms
+---@param session marea.Session corpus, plan, config, terms
 ---@param step integer update, from 1
 ---@param rank integer planned rank, from 0
----@param options? {mask_rank?: integer, training?: boolean} mask_rank: half of the targets of every
----  second sequence of that rank are hidden; training false: no dropout
----@return table window
+---@param options? marea.WindowOptions
+---@return marea.Window window
 function Window.new(session, step, rank, options)
   options = options or {}
   local by_rank = place_all(session, step, options.mask_rank)
@@ -85,7 +100,7 @@ function Window.new(session, step, rank, options)
 end
 
 --- Every sequence of the window, of all ranks: rank by rank, microbatch by microbatch.
----@return fun(): table?
+---@return fun(): marea.PlacedSequence? next
 function methods:sequences()
   return coroutine.wrap(function()
     for _, microbatches in ipairs(self.by_rank) do
@@ -180,8 +195,8 @@ end
 --- Gathers the records of all ranks and sets the denominators. Refuses, on all ranks alike with
 --- code 5, a window without supervised positions and weights that are negative, not finite, or zero
 --- throughout.
----@param world? table the ranks of this window; nil: this process plays all of them
----@return table self
+---@param world? marea.World the ranks of this window; nil: this process plays all of them
+---@return marea.Window self
 function methods:count(world)
   local gathered = world and world:size() > 1
   local records = gathered and gather_records(self, world) or local_records(self)
@@ -206,7 +221,7 @@ end
 
 --- What a unit's weight is multiplied with: the one place that divides. A control of the audit
 --- replaces it on its own window.
----@param made table one of the window's batches
+---@param made marea.Batch one of the window's batches
 ---@param t integer number of the term
 ---@return number share
 function methods:share(made, t) -- luacheck: no unused args
@@ -214,7 +229,7 @@ function methods:share(made, t) -- luacheck: no unused args
 end
 
 --- Weight sum of a term over one of the window's batches.
----@param made table
+---@param made marea.Batch
 ---@param t integer
 ---@return number sum
 function methods:sum_of(made, t)
@@ -247,8 +262,8 @@ end
 --- Weights of a batch of this window: one number per row (or per sequence, or one, as the unit
 --- says), such that the sum of weight * loss over all microbatches and ranks, after the reduction,
 --- is the declared loss of the window.
----@param made table one of the window's batches
----@return userdata|table<string, userdata> weights a tensor, or one for each named term
+---@param made marea.Batch one of the window's batches
+---@return marea.Weights weights a tensor, or one for each named term
 function methods:weights(made)
   if not self.denominators then
     fault.raise(1, "window:weights was called before the window was counted")

@@ -85,7 +85,7 @@ local function summary(result)
 end
 
 --- Trains a loaded recipe as the options of the command line say.
----@param loaded table a loaded recipe
+---@param loaded marea.Recipe a loaded recipe
 ---@param options table
 ---@return integer code 0, or 7 when it was asked to stop
 local function run_recipe(loaded, options)

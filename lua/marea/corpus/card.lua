@@ -40,10 +40,28 @@ local function duplicates(corpus)
   return { total = total, across_splits = across }
 end
 
---- The card of a corpus.
----@param corpus table
----@return table card {documents, tokens, splits = {train =, validation =, test =}, duplicates,
----  vocabulary, hash, notes}
+---@class marea.CardSplit
+---@field documents integer
+---@field tokens integer supervised positions
+---@field p10 integer inputs that a tenth of the sequences do not exceed
+---@field p50 integer
+---@field p90 integer
+---@field max integer
+
+---@class marea.Card
+---@field documents integer
+---@field tokens integer supervised positions
+---@field splits table<string, marea.CardSplit> those that have sequences
+---@field duplicates {total: integer, across_splits: integer}
+---@field vocabulary integer
+---@field hash string
+---@field notes? table
+---@field rank_tokens? integer[] over all steps of a plan, rank 0 first
+---@field steps? integer of the plan
+
+--- The card of a corpus; reads all of it.
+---@param corpus marea.Corpus
+---@return marea.Card card
 function card.of(corpus)
   local splits, documents, tokens = {}, 0, 0
   for _, name in ipairs(split_names) do
@@ -59,9 +77,9 @@ function card.of(corpus)
 end
 
 --- The card with what each rank reads under a plan: supervised positions over all its steps.
----@param corpus table
----@param steps table plan[step][rank index][microbatch] = list of ids
----@return table card with rank_tokens = list, rank 0 first
+---@param corpus marea.Corpus
+---@param steps marea.Plan
+---@return marea.Card card with rank_tokens and steps
 function card.with_plan(corpus, steps)
   local rank_tokens = {}
   for _, window in ipairs(steps) do
@@ -95,7 +113,7 @@ local function notes_lines(notes, lines)
 end
 
 --- The card as lines of text.
----@param record table what card.of or card.with_plan returned
+---@param record marea.Card
 ---@return string text without a newline at the end
 function card.text(record)
   local lines = {

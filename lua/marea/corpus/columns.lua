@@ -65,10 +65,18 @@ local function different_strings(sequences, name)
   return list, codes
 end
 
+---@class marea.ColumnDescription
+---@field name string
+---@field kind "string"|"boolean"|"integer"|"number"
+---@field strings? string[] the different ones, sorted
+
+---@class marea.Column: marea.ColumnDescription
+---@field tensor marea.tensor [sequences]; strings by number, from 0
+
 --- Makes columns of the fields of sequences, in the order of their names.
 --- Errors, code 2: a field that some sequences lack, or whose values are of different kinds.
----@param sequences table[] each with `fields`
----@return table[] list of {name, kind, strings = list or nil, tensor = [sequences]}
+---@param sequences marea.RawSequence[]
+---@return marea.Column[] list
 function columns.from_sequences(sequences)
   local list = {}
   for _, name in ipairs(field_names(sequences)) do
@@ -88,7 +96,7 @@ function columns.from_sequences(sequences)
 end
 
 --- The values of a column as Lua has them, one per sequence.
----@param column table
+---@param column marea.Column
 ---@return any[]
 function columns.values(column)
   local values = column.tensor:values()
@@ -102,9 +110,9 @@ function columns.values(column)
   return values
 end
 
---- What a file says about its columns beside their tensors, and the way back.
----@param list table[]
----@return table[] description
+--- What a file says about its columns beside their tensors.
+---@param list marea.Column[]
+---@return marea.ColumnDescription[] description
 function columns.describe(list)
   local description = {}
   for i, column in ipairs(list) do
@@ -113,9 +121,10 @@ function columns.describe(list)
   return description
 end
 
----@param description table[]
----@param tensor_of fun(name: string): any the tensor of a column
----@return table[] list
+--- Columns as they were before columns.describe.
+---@param description marea.ColumnDescription[]
+---@param tensor_of fun(name: string): marea.tensor the tensor of a column
+---@return marea.Column[] list
 function columns.restore(description, tensor_of)
   local list = {}
   for i, column in ipairs(description) do

@@ -67,14 +67,20 @@ local function check_text(document, context)
   end
 end
 
+---@class marea.Document
+---@field text string
+---@field place string "file:line"
+---@field split? string
+---@field fields? table<string, string|number|boolean>
+
 --- Checks documents and makes sequences of them.
 --- Errors, code 2, with file and line: an empty document, bad UTF-8, one longer than the context.
----@param list table[] documents
----@param given table context = most bytes of a document; split = fractions, where documents have
----  no split of their own
+---@param list marea.Document[]
+---@param given {context?: integer, split?: string|marea.Fractions} context: most bytes; fractions
+---  for documents without a split of their own
 ---@param what string name of the calling function
 ---@param path string
----@return table source {sequences, vocabulary, begin, pad, notes}, as corpus.from takes it
+---@return marea.Source source
 function documents.sequences(list, given, what, path)
   if #list == 0 then fault.raise_at(2, path, "%s: no documents", what) end
   local context = given.context and options.integer(given.context, what .. ": context", 1)

@@ -56,12 +56,18 @@ local function fields_of(object, names, place)
   return fields
 end
 
+---@class marea.JsonlOptions
+---@field path string beside the recipe, or from the working folder
+---@field field? string that holds the text (default "text")
+---@field split? string|marea.Fractions a field that names it, or fractions (default "split")
+---@field fields? string[] further fields to keep
+---@field context? integer most bytes of a document
+
 --- Reads a file of JSON lines.
 --- Errors, code 2, with file and line: bad UTF-8, bad JSON, missing fields, unknown splits, and
 --- what documents.sequences refuses.
----@param given table path; field = "text"; split = "split", the name of a field, or fractions
----  {validation, test, seed}; fields = names of further fields to keep; context = most bytes
----@return table source as corpus.from takes it
+---@param given marea.JsonlOptions
+---@return marea.Source source
 function jsonl.read(given)
   options.check(given, what, { "path", "field", "split", "fields", "context" })
   local text, path = documents.read(given.path, what)

@@ -3,14 +3,16 @@
 
 local core = require "marea.core"
 
+---@class marea.Memory
+---@field sequences marea.RawSequence[]
 local memory = {}
 memory.__index = memory
 
 local ignored = -100
 
 --- Sequences by id, in the order given.
----@param sequences table[] {inputs, targets}
----@return table source
+---@param sequences marea.RawSequence[]
+---@return marea.Memory source
 function memory.new(sequences)
   return setmetatable({ sequences = sequences }, memory)
 end
@@ -63,8 +65,7 @@ end
 
 --- Sequences end to end.
 ---@param ids integer[] sequence ids; none give tensors of zero rows
----@return table made ids, targets, positions i32 [rows]; sequence_ids i64 [rows]; lengths, starts
----  i64 [sequences], starts counted from 0
+---@return marea.gathered made
 function memory:gather(ids)
   local lists = new_lists()
   for _, id in ipairs(ids) do add(lists, self.sequences[id], id, self:length(id)) end
@@ -75,7 +76,7 @@ end
 ---@param ids integer[]
 ---@param length integer at least that of the longest sequence
 ---@param pad integer
----@return table made as gather
+---@return marea.gathered made
 function memory:gather_padded(ids, length, pad)
   local lists = new_lists()
   for _, id in ipairs(ids) do add(lists, self.sequences[id], id, length, pad) end

@@ -53,12 +53,19 @@ local function ordered(list)
   return result
 end
 
+---@class marea.Held
+---@field inputs marea.tensor i32 [rows] of all sequences end to end
+---@field targets marea.tensor i32 [rows]
+---@field offsets marea.tensor i64 [sequences + 1]
+---@field split marea.tensor i32 [sequences] 0 training, 1 validation, 2 test
+---@field columns marea.Column[]
+---@field source marea.Memory|marea.corpus
+
 --- Makes the tensors of a list of sequences.
 --- Errors, code 2: lists that do not match, ids outside the vocabulary, unknown splits.
----@param list table[] {inputs, targets, split, fields}
+---@param list marea.RawSequence[]
 ---@param vocabulary integer
----@return table held {inputs i32 [T], targets i32 [T], offsets i64 [S+1], split i32 [S], columns,
----  source}
+---@return marea.Held held
 function sequences.hold(list, vocabulary)
   for number, sequence in ipairs(list) do check_sequence(sequence, number, vocabulary) end
   list = ordered(list)
@@ -79,8 +86,8 @@ function sequences.hold(list, vocabulary)
 end
 
 --- The rows of a corpus: one table per sequence, in the order of ids.
----@param held table
----@return table[] rows {id, split, tokens = supervised positions, length = inputs, fields ...}
+---@param held marea.Held
+---@return marea.Sequence[] rows
 function sequences.rows(held)
   local rows = {}
   for id, code in ipairs(held.split:values()) do
@@ -94,8 +101,8 @@ function sequences.rows(held)
 end
 
 --- sha-256 over the content: the four tensors, the columns, the meaning of the symbols.
----@param held table
----@param symbols table {vocabulary, begin, pad}
+---@param held marea.Held
+---@param symbols {vocabulary: integer, begin?: integer, pad?: integer}
 ---@return string hash
 function sequences.hash(held, symbols)
   local parts = { "marea corpus", json.encode(symbols),
@@ -107,7 +114,7 @@ end
 
 --- Writes a corpus as a safetensors file, as a whole or not at all.
 ---@param path string
----@param held table
+---@param held marea.Held
 ---@param metadata table<string, string>
 function sequences.write(path, held, metadata)
   local list = {}
@@ -122,7 +129,7 @@ end
 --- Reads what sequences.write wrote.
 --- Errors: code 1 for a file that cannot be read, code 3 for one that is damaged or no corpus.
 ---@param path string
----@return table held
+---@return marea.Held held
 ---@return table<string, string> metadata
 function sequences.read(path)
   local file = core.corpus_open(path)

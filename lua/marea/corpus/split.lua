@@ -23,11 +23,16 @@ local function fraction(value, what)
   return value
 end
 
+---@class marea.Fractions
+---@field validation? number of the different texts (default 0)
+---@field test? number (default 0)
+---@field seed? integer (default 20)
+
 --- Draws the split of each document. Documents of equal text get the same split, so nothing that is
 --- trained on is tested on; fractions are of the different texts.
 --- Errors, code 2: fractions below 0, or that leave nothing for training.
 ---@param texts string[]
----@param given table {validation = fraction, test = fraction, seed = integer, 20 unless given}
+---@param given marea.Fractions
 ---@param what string name of the calling function
 ---@return string[] names one for each text
 function split.draw(texts, given, what)

@@ -50,11 +50,18 @@ local function judge(sequences, split)
            commonest_share = counts[commonest] / tokens }
 end
 
+---@class marea.SymbolsOptions
+---@field seed? integer (default 20)
+---@field train integer number of sequences, at least 1
+---@field validation? integer (default 0)
+---@field test? integer (default 0)
+
 --- Draws the sequences: half of the training split has 16 to 64 tokens and half 65 to 128,
 --- validation and test have 16 to 128; lengths are uniform. Each split has a stream of its own, so
 --- the size of one changes nothing in another.
----@param given table seed (20), train, validation (0), test (0): how many sequences
----@return table source {sequences, vocabulary, begin, pad, notes}, as corpus.from takes it
+--- Errors, code 2: unknown options, sizes that are no integers or too small.
+---@param given marea.SymbolsOptions
+---@return marea.Source source
 function symbols.draw(given)
   local what = "corpus.symbols"
   options.check(given, what, { "seed", "train", "validation", "test" })

@@ -45,11 +45,16 @@ local function documents_between(content, path, separator)
   return list
 end
 
+---@class marea.TextOptions
+---@field path string beside the recipe, or from the working folder
+---@field separator? "line"|"blank"|"%" what stands between documents (default "line")
+---@field split? marea.Fractions (default 0.1 and 0.1)
+---@field context? integer most bytes of a document
+
 --- Reads a file of plain text.
 --- Errors, code 2, with file and line: what documents.sequences refuses; an unknown separator.
----@param given table path; separator = "line" (the default), "blank" or "%"; split = fractions
----  {validation, test, seed}, 0.1 and 0.1 unless given; context = most bytes of a document
----@return table source as corpus.from takes it
+---@param given marea.TextOptions
+---@return marea.Source source
 function text.read(given)
   options.check(given, what, { "path", "separator", "split", "context" })
   local separator = given.separator or "line"

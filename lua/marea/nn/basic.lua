@@ -5,6 +5,11 @@ local Module = require "marea.nn.module"
 
 local basic = {}
 
+--- Refuses, with code 2, an option that is no integer of at least 1.
+---@param options table
+---@param key string
+---@param what string name of the module, for the message
+---@return integer extent
 local function extent(options, key, what)
   local value = math.tointeger(options[key])
   if not value or value < 1 then
@@ -20,6 +25,7 @@ basic.extent = extent
 local Linear = Module.class("nn.Linear")
 basic.Linear = Linear
 
+--- Declares the weight and, unless bias is false, the bias; std is 0.02 unless given.
 ---@param options {input: integer, output: integer, bias?: boolean, std?: number}
 function Linear:init(options)
   local input = extent(options, "input", "nn.Linear")
@@ -28,6 +34,9 @@ function Linear:init(options)
   if options.bias ~= false then self:parameter("bias", { output }, { decay = false }) end
 end
 
+--- x w^T + b.
+---@param x marea.tensor [..., input]
+---@return marea.tensor result [..., output]
 function Linear:forward(x) return x:linear(self.weight, self.bias) end
 
 --- A row of the weight [rows, width] for each id.
@@ -35,6 +44,7 @@ function Linear:forward(x) return x:linear(self.weight, self.bias) end
 local Embedding = Module.class("nn.Embedding")
 basic.Embedding = Embedding
 
+--- Declares the weight [rows, width] from N(0, std), std 0.02 unless given.
 ---@param options {rows: integer, width: integer, std?: number}
 function Embedding:init(options)
   local rows = extent(options, "rows", "nn.Embedding")
@@ -42,6 +52,9 @@ function Embedding:init(options)
   self:parameter("weight", { rows, width }, { std = options.std or 0.02 })
 end
 
+--- The rows of the weight.
+---@param ids marea.tensor i32 [n], from 0 to rows - 1
+---@return marea.tensor rows [n, width]
 function Embedding:forward(ids) return self.weight:embedding(ids) end
 
 --- Layer norm over the last axis; weight from 1, bias from 0; no weight decay.
@@ -49,6 +62,7 @@ function Embedding:forward(ids) return self.weight:embedding(ids) end
 local LayerNorm = Module.class("nn.LayerNorm")
 basic.LayerNorm = LayerNorm
 
+--- Declares the weight and, unless bias is false, the bias; epsilon is 1e-5 unless given.
 ---@param options {width: integer, epsilon?: number, bias?: boolean}
 function LayerNorm:init(options)
   local width = extent(options, "width", "nn.LayerNorm")
@@ -57,6 +71,9 @@ function LayerNorm:init(options)
   if options.bias ~= false then self:parameter("bias", { width }, { decay = false }) end
 end
 
+--- Each row less its mean, over its standard deviation, times the weight plus the bias.
+---@param x marea.tensor [..., width]
+---@return marea.tensor result the shape of x
 function LayerNorm:forward(x)
   return x:layer_norm(self.weight, self.bias, { epsilon = self.epsilon })
 end
@@ -66,12 +83,16 @@ end
 local RMSNorm = Module.class("nn.RMSNorm")
 basic.RMSNorm = RMSNorm
 
+--- Declares the weight; epsilon is 1e-5 unless given.
 ---@param options {width: integer, epsilon?: number}
 function RMSNorm:init(options)
   self.epsilon = options.epsilon or 1e-5
   self:parameter("weight", { extent(options, "width", "nn.RMSNorm") }, { value = 1, decay = false })
 end
 
+--- Each row over its root mean square, times the weight.
+---@param x marea.tensor [..., width]
+---@return marea.tensor result the shape of x
 function RMSNorm:forward(x) return x:rms_norm(self.weight, { epsilon = self.epsilon }) end
 
 --- Dropout while training: draws at (seed, layer, update, sequence id, position, channel), so the
@@ -80,6 +101,7 @@ function RMSNorm:forward(x) return x:rms_norm(self.weight, { epsilon = self.epsi
 local Dropout = Module.class("nn.Dropout")
 basic.Dropout = Dropout
 
+--- Errors, code 2: a probability below 0, or of 1 and more.
 ---@param options {probability: number}
 function Dropout:init(options)
   self.probability = options.probability or 0
@@ -89,8 +111,10 @@ function Dropout:init(options)
   end
 end
 
----@param x userdata [rows, channels]
----@param batch table what the rows are: sequence_ids, positions, seed, update (nil: no training)
+--- Sets elements to 0 while the batch is trained on; else it returns x itself.
+---@param x marea.tensor [rows, channels]
+---@param batch marea.Batch what the rows are
+---@return marea.tensor result the shape of x
 function Dropout:forward(x, batch)
   if self.probability == 0 or not batch.update then return x end
   return x:dropout { probability = self.probability, seed = batch.seed, layer = self.layer,

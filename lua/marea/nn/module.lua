@@ -7,15 +7,29 @@
 local core = require "marea.core"
 local fault = require "marea.fault"
 
+---@class marea.ParameterOptions
+---@field std? number standard deviation of initial values from N(0, std)
+---@field value? number a constant in place of draws (default 0)
+---@field decay? boolean whether weight decay applies (default true)
+
+---@class marea.DeclaredParameter: marea.ParameterOptions
+---@field name string
+---@field shape integer[]
+
 ---@class marea.Module
----@field unit? userdata parameters and gradients of the whole tree; on the root once materialized
+---@field unit? marea.unit parameters and gradients of the whole tree; on the root once materialized
+---@field declared marea.DeclaredParameter[]
+---@field children {name: string, module: marea.Module}[]
+---@field layer? integer number of this module within the model, once materialized
+---@field forward fun(self: marea.Module, ...: any): marea.tensor what a call of the module computes
+---@overload fun(...: any): marea.tensor calls forward
 local Module = {}
 Module.__index = Module
 
 --- Makes a class of modules: `local Mine = nn.class "Mine"`, then `function Mine:init(options)`
 --- declares parameters and children, `function Mine:forward(...)` computes. Mine{...} makes one.
 ---@param name string for messages
----@return table class
+---@return table class called with a table of options, it makes a module
 function Module.class(name)
   local class = setmetatable({ name = name }, {
     __index = Module,
@@ -37,8 +51,7 @@ function Module.init() end
 --- Declares a parameter; self[name] is its tensor once the root is materialized.
 ---@param name string
 ---@param shape integer[]
----@param options? table std: standard deviation of N(0, std); value: a constant (default 0);
----  decay: whether weight decay applies (default true)
+---@param options? marea.ParameterOptions
 function Module:parameter(name, shape, options)
   options = options or {}
   table.insert(self.declared, {
@@ -47,7 +60,7 @@ function Module:parameter(name, shape, options)
   })
 end
 
---- Declares a child; self[name] is the child.
+--- Declares a child; self[name] is the child. Errors, code 2: a child that is no module.
 ---@generic T
 ---@param name string
 ---@param child T
@@ -98,8 +111,8 @@ end
 
 --- Makes the unit of the tree whose root this is, and fills it with initial values: parameter
 --- number i draws from stream i of the seed, so a value depends on no rank. In f64 the values are
---- those of f32.
----@param options {seed: integer, dtype: string}
+--- those of f32. Errors, code 2: one module at two places of the tree.
+---@param options {seed: integer, dtype: "f32"|"f64"}
 ---@return marea.Module self
 function Module:materialize(options)
   local list, ranges = collect(self), {}
@@ -126,15 +139,15 @@ end
 function Module:zero_grad() unit_of(self):zero_grad() end
 
 --- The flat buffer of all gradients; changing it changes them.
----@return userdata tensor
+---@return marea.tensor tensor [elements with gaps]
 function Module:gradients() return unit_of(self):gradients() end
 
---- The flat buffer of all parameters.
----@return userdata tensor
+--- The flat buffer of all parameters; changing it changes them.
+---@return marea.tensor tensor [elements with gaps]
 function Module:values() return unit_of(self):values() end
 
---- Number of parameters.
----@return integer
+--- Number of parameters, without the gaps.
+---@return integer count
 function Module:count() return unit_of(self):parameters() end
 
 return Module

@@ -12,12 +12,18 @@ local extent = basic.extent
 -- attention within each sequence, and a projection back.
 local Attention = Module.class("nn.Attention")
 
+--- Declares both projections.
+---@param o marea.TransformerOptions width, heads, causal, bias
 function Attention:init(o)
   self.heads, self.causal = o.heads, o.causal
   self:child("qkv", basic.Linear { input = o.width, output = 3 * o.width, bias = o.bias })
   self:child("out", basic.Linear { input = o.width, output = o.width, bias = o.bias })
 end
 
+--- Mixes the rows of each sequence.
+---@param x marea.tensor [rows, width]
+---@param batch marea.Batch lengths and starts
+---@return marea.tensor mixed [rows, width]
 function Attention:forward(x, batch)
   local mixed = self.qkv(x):self_attention {
     heads = self.heads, causal = self.causal, lengths = batch.lengths, starts = batch.starts }
@@ -26,12 +32,17 @@ end
 
 local Mlp = Module.class("nn.Mlp")
 
+--- Declares both projections.
+---@param o marea.TransformerOptions width, hidden, activation, bias
 function Mlp:init(o)
   self.activation = o.activation
   self:child("up", basic.Linear { input = o.width, output = o.hidden, bias = o.bias })
   self:child("down", basic.Linear { input = o.hidden, output = o.width, bias = o.bias })
 end
 
+--- Two projections with the activation between them.
+---@param x marea.tensor [rows, width]
+---@return marea.tensor result [rows, width]
 function Mlp:forward(x)
   local up = self.up(x)
   return self.down(up[self.activation](up))
@@ -46,6 +57,8 @@ end
 -- norm = "pre": x = x + attention(norm1(x)), x = x + mlp(norm2(x)).
 local Layer = Module.class("nn.Layer")
 
+--- Declares attention, MLP, their norms and dropouts.
+---@param o marea.TransformerOptions
 function Layer:init(o)
   self.post = o.norm == "post"
   self:child("attention", Attention(o))
@@ -56,6 +69,10 @@ function Layer:init(o)
   self:child("dropout2", basic.Dropout { probability = o.dropout })
 end
 
+--- One layer.
+---@param x marea.tensor [rows, width]
+---@param batch marea.Batch
+---@return marea.tensor result [rows, width]
 function Layer:forward(x, batch)
   if self.post then
     x = self.norm1(x:add(self.dropout1(self.attention(x, batch), batch)))
@@ -103,14 +120,30 @@ local function checked(given)
   return o
 end
 
+---@class marea.TransformerOptions
+---@field vocabulary integer
+---@field classes? integer (default: the vocabulary)
+---@field context integer longest sequence
+---@field width integer
+---@field hidden? integer width of the MLP (default: 4 times the width)
+---@field heads integer divides the width
+---@field layers integer
+---@field norm? "pre"|"post" (default "pre")
+---@field norm_kind? "layer"|"rms" (default "layer")
+---@field activation? "gelu"|"relu"|"silu" (default "gelu")
+---@field causal? boolean a position sees itself and earlier ones only (default true)
+---@field dropout? number at least 0, below 1 (default 0)
+---@field tied? boolean the head is the embedding (default false)
+---@field bias? boolean of projections (default true)
+
 --- Logits [rows, classes] for a batch of packed (or padded) sequences.
 ---@class marea.Transformer: marea.Module
 local Transformer = Module.class("nn.Transformer")
 
 --- Weights and embeddings from N(0, 0.02), biases from 0, norms from 1.
----@param given table vocabulary, classes (= vocabulary), context, width, hidden (= 4 width), heads,
----  layers, norm "pre" or "post", norm_kind "layer" or "rms", activation "gelu", "relu" or "silu",
----  causal (true), dropout (0), tied (false), bias (true)
+--- Errors, code 2: unknown options, extents below 1, a width that is no multiple of heads, a tied
+--- head with other classes than the vocabulary.
+---@param given marea.TransformerOptions
 function Transformer:init(given)
   local o = checked(given)
   self.options = o
@@ -125,6 +158,10 @@ function Transformer:init(given)
   end
 end
 
+--- The logits of a batch. Errors: code 2 for ids outside the vocabulary, positions outside the
+--- context.
+---@param batch marea.Batch
+---@return marea.tensor logits [rows, classes]
 function Transformer:forward(batch)
   local x = self.embedding(batch.ids):add(self.position(batch.positions))
   x = self.dropout(x, batch)

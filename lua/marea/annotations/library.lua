@@ -1,0 +1,149 @@
+---@meta _
+
+-- What the modules of the Lua library hand each other: recipes, sequences, batches, plans, locks.
+-- A class with methods stands where it is written (marea.Window in window.lua).
+
+--- plan[step][rank + 1][microbatch] is a list of sequence ids; a rank may have no microbatch.
+---@alias marea.Plan integer[][][][]
+
+--- One value for each row of a batch, or one table with a tensor for each named term.
+---@alias marea.Weights marea.tensor|table<string, marea.tensor>
+
+--- A row of a corpus, with the fields that its source gave.
+---@class marea.Sequence
+---@field id integer from 1 over the whole corpus
+---@field split "train"|"validation"|"test"
+---@field tokens integer supervised positions
+---@field length integer inputs
+---@field [string] any
+
+--- A sequence as a window sees it.
+---@class marea.PlacedSequence: marea.Sequence
+---@field rank integer from 0
+---@field microbatch integer from 1
+---@field masked? integer supervised positions hidden beyond what the corpus ignores
+
+--- The sequences of one microbatch. Without `update` nothing is being trained: there is no dropout.
+---@class marea.Batch: marea.gathered
+---@field sequences marea.Sequence[]
+---@field supervised integer[][] for each sequence its rows with a target, from 1
+---@field rows integer
+---@field tokens integer supervised positions
+---@field seed? integer
+---@field update? integer
+
+--- A sequence as a source gives it.
+---@class marea.RawSequence
+---@field inputs integer[] ids from 0
+---@field targets integer[] ids from 0; -100 does not count
+---@field split "train"|"validation"|"test"
+---@field fields? table<string, string|number|boolean>
+
+--- What a corpus is made of.
+---@class marea.Source
+---@field sequences marea.RawSequence[]
+---@field vocabulary integer number of symbols
+---@field begin? integer the symbol that begins a sequence
+---@field pad? integer the symbol that pads
+---@field notes? table for the corpus card
+
+--- The weight of each supervised position of a sequence: one number for all, or one for each.
+---@alias marea.Weighting fun(sequence: marea.PlacedSequence, window: marea.Window): number|number[]
+
+--- One part of an objective. Units given by name have one value each instead of one per position.
+---@class marea.Term
+---@field name string
+---@field unit marea.Weighting|"position"|"sequence"|"microbatch"|"window"
+---@field coefficient number
+
+--- The config of a recipe: the keys that every recipe knows, and the recipe's own. Read-only; a key
+--- that nobody declared raises with code 2.
+---@class marea.Config
+---@field seed integer
+---@field ranks integer
+---@field updates integer
+---@field stop? integer
+---@field accumulation integer microbatches of a rank and window
+---@field batch_size_per_rank integer sequences of a microbatch
+---@field lr number
+---@field objective string
+---@field reduction "mean"|"sum"
+---@field dtype "f32"|"f64"
+---@field device string
+---@field dropout number
+---@field layout "packed"|"padded"
+---@field clip_norm? number
+---@field save_every? integer
+---@field evaluate_every? integer
+---@field keep integer
+---@field [string] any
+
+--- What marea.recipe is given.
+---@class marea.Definition
+---@field name string becomes a folder's name
+---@field description? string
+---@field config? table<string, any>
+---@field corpus fun(config: marea.Config): marea.Corpus
+---@field model fun(config: marea.Config): marea.Module
+---@field optimizer fun(model: marea.Module, config: marea.Config): marea.Optimizer
+---@field plan fun(rows: marea.Sequence[], config: marea.Config): marea.Plan
+---@field loss? fun(model: marea.Module, batch: marea.Batch): marea.Weights one loss per position
+---@field objective? string|marea.Weighting|marea.Term[]
+---@field units? table<string, marea.Weighting|marea.Term[]> objectives that can be chosen by name
+---@field accumulate? fun(replica: marea.Replica|marea.Module, window: marea.Window)
+---@field replicate? boolean false: accumulate gets the bare model (default true)
+---@field schedule? fun(config: marea.Config): fun(update: integer): number
+
+--- A declared recipe that nobody has loaded yet.
+---@class marea.Declaration
+---@field definition marea.Definition
+
+---@class marea.RecipeFile
+---@field name string relative to the recipe's folder, where it lies there
+---@field path string
+
+--- What the loader knows about a Lua file that it ran.
+---@class marea.Context
+---@field path string
+---@field folder string with its last slash, or ""
+---@field text string
+---@field files marea.RecipeFile[] grows when functions of the file load more later
+---@field results table what the file returned, and its count as `n`
+
+---@class marea.LockedFile
+---@field name string
+---@field sha256 string
+
+--- Hashes of everything that decides what a run computes.
+---@class marea.Lock
+---@field corpus string
+---@field plan {ranks: integer, steps: integer, hash: string, chain: string}
+---@field config {values: table<string, any>, hash: string}
+---@field files marea.LockedFile[]
+---@field accepted string[] fields whose difference was ever let through
+
+---@class marea.Difference
+---@field field string "corpus", "plan", "config.KEY" or "files.NAME"
+---@field a any
+---@field b any
+
+--- Corpus, plan and lock of a recipe.
+---@class marea.Prepared
+---@field corpus marea.Corpus
+---@field plan marea.Plan
+---@field lock marea.Lock
+
+--- A module of lua/marea/cli that is a command.
+---@class marea.Command
+---@field name string as on the command line
+---@field summary string one sentence
+---@field example? string
+---@field hands_on? boolean the words of another command are handed on untouched
+---@field define? fun(parser: table) adds arguments and options to an argparse command
+---@field run fun(options: table): integer returns the exit code
+
+--- An error value; tostring gives its message, which begins with the recipe's line.
+---@class marea.Fault
+---@field message string
+---@field code integer exit code of the program, 1 to 7
+---@field peer? boolean another rank has said it already
