@@ -11,8 +11,10 @@
 #define _GNU_SOURCE
 #include "base/process.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <sched.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -151,6 +153,12 @@ static int program(lua_State *L) {
 }
 
 /* The affinity mask where the system has one, as taskset and containers set it. */
+/* is_terminal(descriptor): 0 input, 1 output, 2 errors. */
+static int is_terminal(lua_State *L) {
+  lua_pushboolean(L, isatty((int)luaL_checkinteger(L, 1)));
+  return 1;
+}
+
 static int cores(lua_State *L) {
   long count = sysconf(_SC_NPROCESSORS_ONLN);
 #ifdef __linux__
@@ -165,6 +173,14 @@ static int host(lua_State *L) {
   char name[256] = "";
   (void)gethostname(name, sizeof name - 1);
   lua_pushstring(L, name);
+  return 1;
+}
+
+/* is_running(id): whether this host has a process of that id, whoever owns it. */
+static int is_running(lua_State *L) {
+  lua_Integer number = luaL_checkinteger(L, 1);
+  luaL_argcheck(L, number > 0 && number <= INT_MAX, 1, "expected the id of a process");
+  lua_pushboolean(L, kill((pid_t)number, 0) == 0 || errno != ESRCH);
   return 1;
 }
 
@@ -189,10 +205,15 @@ void mr_lua_open_process(lua_State *L) {
   static const luaL_Reg methods[] = {
       {"wait", wait_for}, {"ended", has_ended}, {"signal", send_signal}, {"id", id}, {NULL, NULL}};
   static const luaL_Reg metamethods[] = {{"__gc", collect}, {"__close", collect}, {NULL, NULL}};
-  static const luaL_Reg functions[] = {
-      {"start", start}, {"program", program},       {"cores", cores},
-      {"host", host},   {"watch_stop", watch_stop}, {"stop_requested", stop_requested},
-      {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"start", start},
+                                       {"program", program},
+                                       {"cores", cores},
+                                       {"is_terminal", is_terminal},
+                                       {"host", host},
+                                       {"is_running", is_running},
+                                       {"watch_stop", watch_stop},
+                                       {"stop_requested", stop_requested},
+                                       {NULL, NULL}};
   mr_lua_define_type(L, type_name, methods, metamethods);
   luaL_newlib(L, functions);
   lua_setfield(L, -2, "process");

@@ -46,7 +46,8 @@ end
 --- Sum over all terms of coefficient * sum(weight * loss).
 --- Errors, code 1: a loss that is no tensor, or not of the shape that its term's unit asks for.
 ---@param session marea.Session its statistics get the sum, unweighted, of the first term that has
----  one loss per position
+---  one loss per position, and add up the result where they have a field `weighted`; its probe, if
+---  it has one, is added to the losses
 ---@param model marea.Module
 ---@param made marea.Batch a batch
 ---@param weights marea.Weights as window:weights gives them
@@ -63,9 +64,14 @@ function loss.weighted(session, model, made, weights)
     local value = losses[term.name]
     check(term, value, made, session.named_terms)
     add_statistics(session.statistics, term, value, made)
+    if session.probe then value = session.probe:add_to(value, made, term) end
     local part = value:weighted_sum(weights[term.name])
     if term.coefficient ~= 1 then part = part:scale(term.coefficient) end
     total = total and total:add(part) or part
+  end
+  local statistics = session.statistics
+  if statistics and statistics.weighted then
+    statistics.weighted = statistics.weighted + total:item()
   end
   return total
 end

@@ -14,6 +14,7 @@ main.commands = {
   { "doctor", "check machine, libraries, MPI and a kernel on every rank" },
   { "prepare", "write a recipe's corpus, corpus card, plan and lock" },
   { "check-loss", "the example of 12 and 36 tokens, with its right and wrong means" },
+  { "exercise", "predict the loss of two ranks, then see it" },
   { "weigh", "weight of every position, sequence and rank under each objective" },
   { "reference", "gradient of the declared objective, by one process" },
   { "parity", "prove the recipe's own gradient against the reference, with controls" },
