@@ -204,6 +204,14 @@ static void hold_outputs(node_list *nodes) {
   for (int64_t i = 0; i < nodes->count; i++) mr_tensor_retain(nodes->item[i]->call.output);
 }
 
+/* A handle may outlive the value; the node need not. */
+static void release_origin(mr_tensor *ended) {
+  mr_origin *origin = ended->origin;
+  if (!ended->ended || !origin) return;
+  ended->origin = NULL;
+  origin->release(origin);
+}
+
 static mr_status run_all(backward_run *run) {
   mr_status status = MR_OK;
   hold_outputs(&run->nodes);
@@ -212,6 +220,7 @@ static mr_status run_all(backward_run *run) {
     if (status == MR_OK) status = run_node(run, node, i == 0);
     mr_tensor *output = node->call.output;
     mr_node_consume(node);
+    release_origin(output);
     mr_tensor_release(output);
   }
   for (int i = 0; i < run->watches; i++)
