@@ -20,7 +20,7 @@ describe("the command line", function()
       local command = main.module(row[1])
       assert.are.equal(row[1], command.name)
       assert.are.equal("string", type(command.summary))
-      assert.is_truthy(command.example:find("^marea " .. row[1]:gsub("%-", "%%-")), row[1])
+      assert.is_truthy(command.example:find("^marea [%w%- ]*" .. row[1]:gsub("%-", "%%-")), row[1])
       assert.are.equal("function", type(command.run))
     end
   end)

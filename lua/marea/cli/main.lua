@@ -11,6 +11,7 @@ local main = {}
 -- returns the exit code.
 main.commands = {
   { "demo", "the whole protocol on two ranks, ending in one table of verdicts" },
+  { "new", "write a commented recipe to start from" },
   { "doctor", "check machine, libraries, MPI and a kernel on every rank" },
   { "prepare", "write a recipe's corpus, corpus card, plan and lock" },
   { "check-loss", "the example of 12 and 36 tokens, with its right and wrong means" },
