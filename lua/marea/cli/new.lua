@@ -12,8 +12,8 @@ end
 local function define(parser)
   parser:argument("name", "Name of the recipe; NAME.lua is written into this folder.")
     :argname("NAME")
-  parser:option("--corpus", "A file of JSON lines with a field 'text' (default: verses that come " ..
-                "with marea)."):argname("FILE")
+  parser:option("--corpus", "A file of JSON lines with a field 'text' (default: verses that " ..
+                "come with marea)."):argname("FILE")
 end
 
 local function check_name(name)

@@ -61,8 +61,8 @@ return marea.recipe {
   end,
 
   -- Units of your own: the weight of each position of a sequence, a number or a list with one
-  -- number per supervised position. sequence: id, tokens, rank, and the corpus's fields. window: tokens,
-  -- rank_tokens, total(field, value). Choose with objective=NAME.
+  -- number per supervised position. sequence: id, tokens, rank, and the corpus's fields. window:
+  -- tokens, rank_tokens, total(field, value). Choose with objective=NAME.
   units = {
     -- every book counts the same, however many verses of it a window holds
     per_book = function(sequence, window)
@@ -72,7 +72,7 @@ return marea.recipe {
   objective = objective.global_token, -- or "per_book", objective.per_sequence, .mean_of_means
 
   -- The loop of one window. Forward and backward of all microbatches but the last are inside
-  -- no_sync, so gradients are reduced over the ranks once. marea parity proves what you change here.
+  -- no_sync, so gradients are reduced over the ranks once. marea parity proves what you change.
   accumulate = function(replica, window)
     replica:zero_grad()
     for i, batch in ipairs(window) do
