@@ -171,6 +171,11 @@ int mr_file_exists(const char *path) {
   return stat(path, &info) == 0;
 }
 
+int mr_file_is_link(const char *path) {
+  struct stat info;
+  return lstat(path, &info) == 0 && S_ISLNK(info.st_mode);
+}
+
 mr_status mr_file_remove(const char *path) {
   return MR_CALL(unlink(path)) == 0 ? MR_OK : mr_call_error("remove", path);
 }

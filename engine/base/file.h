@@ -44,6 +44,9 @@ void mr_appender_release(mr_appender *appender);
 /* 1 when something of that name exists (links are followed), else 0. */
 int mr_file_exists(const char *path);
 
+/* 1 when the name itself is a symbolic link, to whatever, else 0. */
+int mr_file_is_link(const char *path);
+
 /* Removes one file or link; a file that is not there is MR_ERROR_IO. */
 mr_status mr_file_remove(const char *path);
 

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 
 enum { DIGEST_BYTES = 32, PIECE = 64 * 1024 };
+static const int64_t to_the_end = -1;
 
 struct mr_hash {
   EVP_MD_CTX *context;
@@ -65,17 +66,32 @@ mr_status mr_hash_bytes(const void *data, int64_t bytes, mr_hash_text *text) {
   return status;
 }
 
-static mr_status add_descriptor(mr_hash *hash, int descriptor, const char *path, void *piece) {
-  for (;;) {
-    ssize_t got = MR_CALL(read(descriptor, piece, PIECE));
+/* What of a file is hashed: `bytes` bytes, or all that follow. */
+typedef struct range {
+  int64_t first, bytes;
+} range;
+
+static mr_status add_descriptor(mr_hash *hash, int descriptor, const char *path, range what,
+                                void *piece) {
+  int64_t rest = what.bytes;
+  if (what.first > 0 && MR_CALL(lseek(descriptor, what.first, SEEK_SET)) < 0)
+    return mr_call_error("read", path);
+  while (rest != 0) {
+    size_t wanted = rest > 0 && rest < PIECE ? (size_t)rest : (size_t)PIECE;
+    ssize_t got = MR_CALL(read(descriptor, piece, wanted));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return mr_call_error("read", path);
-    if (got == 0) return MR_OK;
+    if (got == 0) break;
     MR_TRY(mr_hash_add(hash, piece, got));
+    if (rest > 0) rest -= got;
   }
+  if (rest > 0)
+    return mr_fail(MR_ERROR_IO, "cannot read %s: it ends %lld bytes too early", path,
+                   (long long)rest);
+  return MR_OK;
 }
 
-mr_status mr_hash_file(const char *path, mr_hash_text *text) {
+static mr_status hash_range(const char *path, range what, mr_hash_text *text) {
   mr_status status = MR_OK;
   mr_hash *hash = NULL;
   void *piece = NULL;
@@ -83,11 +99,22 @@ mr_status mr_hash_file(const char *path, mr_hash_text *text) {
   if (descriptor < 0) return mr_call_error("open", path);
   MR_GOTO(mr_memory_allocate_raw(PIECE, &piece));
   MR_GOTO(mr_hash_new(&hash));
-  MR_GOTO(add_descriptor(hash, descriptor, path, piece));
+  MR_GOTO(add_descriptor(hash, descriptor, path, what, piece));
   MR_GOTO(mr_hash_finish(hash, text));
 cleanup:
   mr_hash_release(hash);
   mr_memory_release(piece);
   (void)close(descriptor);
   return status;
+}
+
+mr_status mr_hash_file(const char *path, mr_hash_text *text) {
+  return hash_range(path, (range){0, to_the_end}, text);
+}
+
+mr_status mr_hash_file_range(const char *path, int64_t first, int64_t bytes, mr_hash_text *text) {
+  if (first < 0 || bytes < 0)
+    return mr_fail(MR_ERROR_ARGUMENT, "a range of a file begins at byte 0 or later, got %lld, %lld",
+                   (long long)first, (long long)bytes);
+  return hash_range(path, (range){first, bytes}, text);
 }

@@ -16,6 +16,10 @@ mr_status mr_hash_bytes(const void *data, int64_t bytes, mr_hash_text *text);
 /* Of a file's content, read in pieces. Errors: MR_ERROR_IO as well. */
 mr_status mr_hash_file(const char *path, mr_hash_text *text);
 
+/* Of `bytes` bytes of a file from byte `first` (from 0) on. Errors: MR_ERROR_IO as well, also for a
+ * file that ends before. */
+mr_status mr_hash_file_range(const char *path, int64_t first, int64_t bytes, mr_hash_text *text);
+
 /* The same in pieces: new, add ..., finish (once), release. */
 typedef struct mr_hash mr_hash;
 mr_status mr_hash_new(mr_hash **hash);

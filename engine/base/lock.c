@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -14,20 +15,60 @@
 #include "base/memory.h"
 #include "base/path.h"
 
-enum { MAX_TRIES = 100, HOLDER_BYTES = 320, FILE_MODE = 0666 };
+enum { MAX_TRIES = 100, HOST_BYTES = 256, FILE_MODE = 0666 };
 
 struct mr_lock {
   int descriptor;
   char *file;
 };
 
+/* What an open lock file says of its holder. */
+static void read_holder(int descriptor, char holder[MR_LOCK_HOLDER]) {
+  memset(holder, 0, MR_LOCK_HOLDER);
+  ssize_t got = pread(descriptor, holder, MR_LOCK_HOLDER - 1, 0);
+  if (got > 0 && holder[got - 1] == '\n') holder[got - 1] = '\0';
+  if (holder[0] == '\0') (void)snprintf(holder, MR_LOCK_HOLDER, "another process");
+}
+
 /* The recorded message says who holds the open lock file of `folder`. */
 static mr_status held(int descriptor, const char *folder) {
-  char holder[HOLDER_BYTES] = "";
-  ssize_t got = pread(descriptor, holder, sizeof holder - 1, 0);
-  if (got > 0 && holder[got - 1] == '\n') holder[got - 1] = '\0';
-  const char *who = got > 0 ? holder : "another process";
-  return mr_fail(MR_ERROR_ENVIRONMENT, "folder %s is in use by %s", folder, who);
+  char holder[MR_LOCK_HOLDER];
+  read_holder(descriptor, holder);
+  return mr_fail(MR_ERROR_ENVIRONMENT, "folder %s is in use by %s", folder, holder);
+}
+
+/* Whether a holder was a process of this host that is no more. */
+static int is_dead(const char *holder) {
+  char host[HOST_BYTES] = "", own[HOST_BYTES] = "";
+  int id = 0;
+  if (sscanf(holder, "process %d on %255s", &id, host) != 2 || id <= 0) return 0;
+  (void)gethostname(own, sizeof own - 1);
+  return strcmp(host, own) == 0 && kill((pid_t)id, 0) != 0 && errno == ESRCH;
+}
+
+/* The lock is asked for, shared and without waiting, only where it is most likely held: whoever
+ * wants it in that moment would be refused. */
+static mr_status find_holder(const char *file, char holder[MR_LOCK_HOLDER]) {
+  mr_status status = MR_OK;
+  int descriptor = MR_CALL(open(file, O_RDONLY | O_CLOEXEC));
+  if (descriptor < 0 && errno == ENOENT) return MR_OK;
+  if (descriptor < 0) return mr_call_error("open", file);
+  read_holder(descriptor, holder);
+  if (is_dead(holder) || MR_CALL(flock(descriptor, LOCK_SH | LOCK_NB)) == 0)
+    holder[0] = '\0';
+  else if (errno != EWOULDBLOCK)
+    status = mr_call_error("lock", file);
+  (void)close(descriptor);
+  return status;
+}
+
+mr_status mr_lock_holder(const char *path, char holder[MR_LOCK_HOLDER]) {
+  char *file = NULL;
+  holder[0] = '\0';
+  MR_TRY(mr_path_beside(path, ".lock", &file));
+  mr_status status = find_holder(file, holder);
+  mr_memory_release(file);
+  return status;
 }
 
 /* 1 when the open file is still the one of that name: a holder may have removed it. */
@@ -38,7 +79,7 @@ static int still_named(int descriptor, const char *path) {
 }
 
 static mr_status sign(const mr_lock *lock) {
-  char host[256] = "", text[HOLDER_BYTES];
+  char host[HOST_BYTES] = "", text[MR_LOCK_HOLDER];
   (void)gethostname(host, sizeof host - 1);
   int length = snprintf(text, sizeof text, "process %d on %s\n", (int)getpid(), host);
   if (MR_CALL(ftruncate(lock->descriptor, 0)) != 0) return mr_call_error("write", lock->file);

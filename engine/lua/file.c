@@ -1,11 +1,11 @@
 /* core.file: questions, reading, whole and atomic writing, folders.
  *
- * read(path) -> text; write(path, text); exists(path), is_folder(path) -> boolean;
+ * read(path) -> text; write(path, text); exists(path), is_folder(path), is_link(path) -> boolean;
  * list(path) -> sorted names; make_folder(path); remove(path); move(from, to);
- * remove_folder(root, name) removes root/name and what it holds; sha256(text), sha256_of(path) ->
- * 64 digits; append(path), begin_folder(path), lock(path) -> objects (file_objects.c);
- * fail_at(n), calls() for specs. core.utc() -> "2025-01-31T12:00:00Z".
- * All raise on failure, but the questions. */
+ * remove_folder(root, name) removes root/name and what it holds; sha256(text),
+ * sha256_of(path, first?, bytes?) -> 64 digits; append(path), begin_folder(path), lock(path) ->
+ * objects, lock_holder(path) -> text or nil (file_objects.c); fail_at(n), calls() for specs.
+ * core.utc() -> "2025-01-31T12:00:00Z". All raise on failure, but the questions. */
 #include "base/file.h"
 
 #include "base/clock.h"
@@ -73,6 +73,11 @@ static int is_folder(lua_State *L) {
   return 1;
 }
 
+static int is_link(lua_State *L) {
+  lua_pushboolean(L, mr_file_is_link(check_path(L, 1)));
+  return 1;
+}
+
 static int list(lua_State *L) {
   const char *path = check_path(L, 1);
   results *held = push_results(L);
@@ -119,7 +124,13 @@ static int hash_text(lua_State *L) {
 
 static int hash_file(lua_State *L) {
   mr_hash_text hash;
-  MR_LUA_TRY(L, mr_hash_file(check_path(L, 1), &hash));
+  const char *path = check_path(L, 1);
+  if (lua_isnoneornil(L, 2)) {
+    MR_LUA_TRY(L, mr_hash_file(path, &hash));
+  } else {
+    lua_Integer first = luaL_checkinteger(L, 2), bytes = luaL_checkinteger(L, 3);
+    MR_LUA_TRY(L, mr_hash_file_range(path, first, bytes, &hash));
+  }
   lua_pushstring(L, hash.digits);
   return 1;
 }
@@ -143,13 +154,21 @@ static int utc(lua_State *L) {
 void mr_lua_open_file(lua_State *L) {
   static const luaL_Reg none[] = {{NULL, NULL}};
   static const luaL_Reg metamethods[] = {{"__gc", release_results}, {NULL, NULL}};
-  static const luaL_Reg functions[] = {{"read", read_file},      {"write", write_file},
-                                       {"exists", exists},       {"is_folder", is_folder},
-                                       {"list", list},           {"make_folder", make_folder},
-                                       {"remove", remove_file},  {"remove_folder", remove_folder},
-                                       {"move", move},           {"sha256", hash_text},
-                                       {"sha256_of", hash_file}, {"fail_at", fail_at},
-                                       {"calls", calls},         {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"read", read_file},
+                                       {"write", write_file},
+                                       {"exists", exists},
+                                       {"is_folder", is_folder},
+                                       {"is_link", is_link},
+                                       {"list", list},
+                                       {"remove", remove_file},
+                                       {"remove_folder", remove_folder},
+                                       {"move", move},
+                                       {"make_folder", make_folder},
+                                       {"sha256", hash_text},
+                                       {"sha256_of", hash_file},
+                                       {"fail_at", fail_at},
+                                       {"calls", calls},
+                                       {NULL, NULL}};
   mr_lua_define_type(L, type_name, none, metamethods);
   luaL_newlib(L, functions);
   mr_lua_open_file_objects(L);

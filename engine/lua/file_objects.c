@@ -4,7 +4,7 @@
  * begin_folder(path) -> staging: path() to write into, commit(), discard(). Collected or closed
  * without a commit, it discards.
  * lock(path) -> lock: close(). Held by another process: a fault with exit code 4 that says by
- * whom. */
+ * whom. lock_holder(path) -> that text, or nil. */
 #include "lua/file_objects.h"
 
 #include "base/file.h"
@@ -113,6 +113,17 @@ static int lock(lua_State *L) {
   return 1;
 }
 
+static int lock_holder(lua_State *L) {
+  const char *path = mr_lua_check_text(L, 1, "the path of a folder");
+  char holder[MR_LOCK_HOLDER];
+  MR_LUA_TRY(L, mr_lock_holder(path, holder));
+  if (holder[0])
+    lua_pushstring(L, holder);
+  else
+    lua_pushnil(L);
+  return 1;
+}
+
 static int lock_close(lua_State *L) {
   mr_lock_release(take(L, lock_name));
   return 0;
@@ -131,8 +142,11 @@ void mr_lua_open_file_objects(lua_State *L) {
       {"__gc", staging_discard}, {"__close", staging_discard}, {NULL, NULL}};
   static const luaL_Reg locks[] = {{"close", lock_close}, {NULL, NULL}};
   static const luaL_Reg lock_meta[] = {{"__gc", lock_close}, {"__close", lock_close}, {NULL, NULL}};
-  static const luaL_Reg functions[] = {
-      {"append", append}, {"begin_folder", begin_folder}, {"lock", lock}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"append", append},
+                                       {"begin_folder", begin_folder},
+                                       {"lock", lock},
+                                       {"lock_holder", lock_holder},
+                                       {NULL, NULL}};
   mr_lua_define_type(L, appender_name, appender, appender_meta);
   mr_lua_define_type(L, staging_name, staging, staging_meta);
   mr_lua_define_type(L, lock_name, locks, lock_meta);

@@ -181,6 +181,14 @@ describe("files", function()
       assert_refused(1, "f", file.make_folder, root .. "f/g")
     end)
 
+    it("are told from links", function()
+      file.make_folder(root .. "a")
+      os.execute(("ln -s a '%sgood'; ln -s none '%sbroken'"):format(root, root))
+      assert.is_true(file.is_link(root .. "good") and file.is_folder(root .. "good"))
+      assert.is_true(file.is_link(root .. "broken") and not file.exists(root .. "broken"))
+      assert.is_false(file.is_link(root .. "a") or file.is_link(root .. "none"))
+    end)
+
     it("are listed in the order of bytes", function()
       for _, name in ipairs { "b", "a", ".c", "B", "é" } do file.write(root .. name, "") end
       assert.same({ ".c", "B", "a", "b", "é" }, file.list(root))
@@ -243,6 +251,23 @@ describe("files", function()
       assert.same({}, file.list(root))
     end)
 
+    it("is asked for without being taken", function()
+      assert.is_nil(file.lock_holder(root .. "run"))
+      assert.same({}, file.list(root))
+      do
+        local _ <close> = file.lock(root .. "run")
+        assert.truthy(file.lock_holder(root .. "run"):find("^process %d+ on %S+$"))
+        assert.is_nil(file.lock_holder(root .. "other"))
+      end
+      assert.is_nil(file.lock_holder(root .. "run"))
+      local dead = "process 999999999 on " .. core.process.host() .. "\n"
+      for _, left in ipairs { dead, "process 1 on elsewhere\n", "" } do
+        file.write(root .. ".run.lock", left)
+        assert.is_nil(file.lock_holder(root .. "run"), left)
+      end
+      assert.same({ ".run.lock" }, file.list(root))
+    end)
+
     it("of a process that was killed is free", function()
       file.write(root .. ".run.lock", "process 1 on elsewhere\n")
       local script = "exec 9>>.run.lock; flock 9; touch held; exec sleep 60"
@@ -250,6 +275,7 @@ describe("files", function()
         arguments = { "sh", "-c", ("cd '%s'; %s"):format(root, script) } }
       while not file.exists(root .. "held") do os.execute("sleep 0.01") end
       assert_refused(4, "in use by process 1 on elsewhere", file.lock, root .. "run")
+      assert.equal("process 1 on elsewhere", file.lock_holder(root .. "run"))
       holder:signal(9)
       assert.equal("signal", (holder:wait(10)))
       file.lock(root .. "run"):close()
@@ -267,6 +293,19 @@ describe("files", function()
       assert.equal("cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0",
                    file.sha256_of(root .. "f"))
       assert_refused(1, "none", file.sha256_of, root .. "none")
+    end)
+
+    it("are of a part of a file where one is given", function()
+      local text = ("0123456789"):rep(20000) -- more than one piece
+      file.write(root .. "f", text)
+      for _, part in ipairs { { 0, 0 }, { 0, 200000 }, { 3, 5 }, { 65536, 65536 }, { 1, 150000 },
+                              { 199999, 1 }, { 200000, 0 } } do
+        assert.equal(file.sha256(text:sub(part[1] + 1, part[1] + part[2])),
+                     file.sha256_of(root .. "f", part[1], part[2]))
+      end
+      assert_refused(1, "ends 1 bytes too early", file.sha256_of, root .. "f", 100000, 100001)
+      assert_refused(1, "begins at byte 0 or later", file.sha256_of, root .. "f", -1, 1)
+      assert_refused(1, "begins at byte 0 or later", file.sha256_of, root .. "f", 0, -1)
     end)
   end)
 

@@ -38,6 +38,16 @@ describe("a child process", function()
     assert.is_true(core.seconds() - began < 8)
   end)
 
+  it("is told from one that is no more", function()
+    local process <close> = shell("read line", { input = "/dev/zero" })
+    assert.is_true(core.process.is_running(process:id()))
+    process:signal(9)
+    process:wait()
+    assert.is_false(core.process.is_running(process:id()))
+    assert.is_true(core.process.is_running(1)) -- somebody else's, perhaps
+    assert.has_error(function() core.process.is_running(0) end)
+  end)
+
   it("reads and writes the files that it was given", function()
     local folder <close> = scratch.folder()
     local from, out, err = folder.path .. "/in", folder.path .. "/out", folder.path .. "/err"

@@ -28,6 +28,11 @@ function file.exists(path) end
 ---@return boolean exists
 function file.is_folder(path) end
 
+--- Whether the name itself is a symbolic link, to whatever.
+---@param path string
+---@return boolean is_link
+function file.is_link(path) end
+
 --- The names in a folder, sorted by their bytes, without "." and "..".
 ---@param path string
 ---@return string[] names
@@ -57,10 +62,12 @@ function file.move(from, to) end
 ---@return string hash 64 hexadecimal digits
 function file.sha256(bytes) end
 
---- sha-256 of a file's content.
+--- sha-256 of a file's content, or of a part of it. A file that ends before the part is an error.
 ---@param path string
+---@param first? integer byte at which the part begins, from 0
+---@param bytes? integer of the part
 ---@return string hash 64 hexadecimal digits
-function file.sha256_of(path) end
+function file.sha256_of(path, first, bytes) end
 
 --- Opens a file of lines for adding more, and makes it where there is none. A last line without its
 --- end, as a killed process leaves one, is cut off.
@@ -79,6 +86,11 @@ function file.begin_folder(path) end
 ---@param path string
 ---@return marea.lock lock
 function file.lock(path) end
+
+--- Who holds the lock of a folder. Takes none.
+---@param path string
+---@return string? holder "process PID on HOST"; nil when nobody does
+function file.lock_holder(path) end
 
 --- For specs: the n-th system call of the file layer from now on fails as on a full disk; 0 turns
 --- this off.

@@ -30,6 +30,11 @@ function core_process.cores() end
 ---@return string name
 function core_process.host() end
 
+--- Whether this machine has a process of that id, whoever owns it.
+---@param id integer
+---@return boolean running
+function core_process.is_running(id) end
+
 --- From now on SIGINT, SIGTERM and SIGUSR1 are noted instead of ending the process; a second SIGINT
 --- or SIGTERM ends it as usual.
 function core_process.watch_stop() end
