@@ -156,12 +156,26 @@ local function compare_streams(a, b)
            values = math.max(#a.state.streams, #b.state.streams) }
 end
 
+---@class marea.ComparedPart
+---@field part string "lock", "parameters" and so on
+---@field equal boolean in every bit
+---@field first? string what differs first
+---@field values? integer how many were compared
+---@field differing? integer how many differ
+---@field max_abs? number largest difference
+---@field differences? marea.Difference[] of the lock
+
+---@class marea.ComparisonReport
+---@field a string folder
+---@field b string folder
+---@field equal boolean
+---@field parts marea.ComparedPart[]
+
 --- Compares two checkpoints; every byte of both is verified first.
 --- Errors, code 3: one is damaged.
 ---@param folder_a string
 ---@param folder_b string
----@return table report {a, b, equal, parts = {{part, equal, first = what differs first, values,
----  differing, max_abs, differences (of the lock)}}}
+---@return marea.ComparisonReport report
 function compare.checkpoints(folder_a, folder_b)
   local a, b = checkpoint.open(folder_a), checkpoint.open(folder_b)
   local parts = {

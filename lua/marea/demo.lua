@@ -8,7 +8,15 @@ local fault = require "marea.fault"
 local json = require "marea.json"
 local launch = require "marea.launch"
 
+---@class marea.Verdict
+---@field name string
+---@field good boolean
+---@field detail string
+
 ---@class marea.Demo
+---@field outputs string folder of all runs
+---@field say fun(line: string)
+---@field verdicts marea.Verdict[]
 local Demo = {}
 Demo.__index = Demo
 
@@ -25,7 +33,7 @@ end
 --- Starts a command on some ranks and waits for it.
 ---@param ranks integer? nil: one process without mpirun
 ---@param ... string words of the command
----@return table result {code, output, errors}
+---@return {code: integer, output: string, errors: string} result
 function Demo:run(ranks, ...)
   local words = { ... }
   table.move({ "--outputs", self.outputs }, 1, 2, #words + 1, words)
@@ -38,6 +46,9 @@ function Demo:run(ranks, ...)
 end
 
 --- Notes a verdict.
+---@param name string
+---@param good any whether it is good
+---@param detail string
 function Demo:judge(name, good, detail)
   self.verdicts[#self.verdicts + 1] = { name = name, good = good and true or false,
                                         detail = detail }
@@ -199,7 +210,7 @@ local order = { "check_loss", "parity_minimum", "resume", "loss_minimum", "evalu
 
 --- Runs all steps.
 ---@param options {outputs: string, say: fun(line: string)}
----@return table[] verdicts {name, good, detail}
+---@return marea.Verdict[] verdicts
 function demo.run(options)
   local self = setmetatable({ outputs = options.outputs, say = options.say, verdicts = {} }, Demo)
   for _, name in ipairs(order) do

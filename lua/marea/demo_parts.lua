@@ -23,8 +23,10 @@ local function alike(world, number)
   return true
 end
 
--- A window in which no rank has a sequence: every rank must refuse it with the same code, and no
--- parameter may move.
+--- A window in which no rank has a sequence: every rank must refuse it with the same code, and no
+--- parameter may move.
+---@param world marea.World
+---@return {good: boolean, detail: string} found
 parts["empty-window"] = function(world)
   local recipe = load_minimum(world)
   local ranks = {}
@@ -41,7 +43,9 @@ parts["empty-window"] = function(world)
              code, world:size(), message) }
 end
 
--- Rank 0 has no sequence in the window, so its loop runs on one microbatch of zero sequences.
+--- Rank 0 has no sequence in the window, so its loop runs on one microbatch of zero sequences.
+---@param world marea.World
+---@return {good: boolean, detail: string}? found on rank 0
 parts["empty-rank"] = function(world)
   local recipe = load_minimum(world)
   local session = Session.open(recipe, { world = world })
@@ -57,9 +61,9 @@ parts["empty-rank"] = function(world)
              report.f64.max_abs) }
 end
 
---- Runs a part on all ranks; rank 0 gets what it found.
+--- Runs a part on all ranks; rank 0 gets what it found. Errors, code 2: no such part.
 ---@param name string
----@return table? found {good, detail}
+---@return {good: boolean, detail: string}? found
 function parts.run(name)
   if not parts[name] or name == "run" then
     fault.raise_at(2, "", "the demo has no part %q", name)

@@ -126,10 +126,16 @@ local checks = {
   { "disk", check_disk }, { "shared_memory", check_shared_memory },
 }
 
+---@class marea.Finding
+---@field name string
+---@field ok boolean
+---@field found string
+---@field remedy? string what to do where it is not good
+
 --- Runs every check on this rank; all ranks call it together.
 ---@param world marea.group the engine's group of all ranks
 ---@param outputs string the folder of all runs
----@return {name: string, ok: boolean, found: string, remedy: string?}[] items
+---@return marea.Finding[] items
 function doctor.examine(world, outputs)
   local items = {}
   for _, check in ipairs(checks) do
@@ -142,7 +148,7 @@ function doctor.examine(world, outputs)
 end
 
 --- Whether mpirun can start two ranks here; for a doctor that runs without it.
----@return {name: string, ok: boolean, found: string, remedy: string?} item
+---@return marea.Finding item
 function doctor.try_two_ranks()
   local started, code, _, errors = pcall(launch.run, { ranks = 2, time_limit = 60 },
                                          { "doctor", "--probe" })

@@ -101,7 +101,8 @@ local function add_in_order(all, blocks, world)
 end
 
 --- What evaluation needs of a recipe: its corpus and its model, on any number of ranks. It has no
---- plan, no replica and no optimizer.
+--- plan, no replica and no optimizer. All ranks call it.
+--- Errors: code 2 as prepare.corpus, or a model that is none; code 6 for corpora that differ.
 ---@param recipe marea.Recipe loaded
 ---@param world marea.World
 ---@return marea.Session session
@@ -138,14 +139,21 @@ function evaluate.load(session, folder)
   state.broadcast(session.world, session.model)
 end
 
+---@class marea.Evaluation
+---@field split string
+---@field sequences integer
+---@field tokens integer supervised positions
+---@field loss number per token
+---@field accuracy? number share of right positions; nil: the model gives no logits
+---@field update? integer of the model
+
 --- Loss per token and accuracy of a session's model on a split. All ranks call it; the model must
 --- be the same on all of them.
 --- Errors: code 2 for a split without sequences or a recipe without a loss per position; code 5
 --- for a split without supervised positions.
----@param session marea.Session recipe, config, corpus, model, terms, named_terms, world
----@param split string
----@return {split: string, sequences: integer, tokens: integer, loss: number, accuracy?: number}
----  result accuracy nil: the model gives no logits
+---@param session marea.Session what evaluate.session made, or a whole one
+---@param split "train"|"validation"|"test"
+---@return marea.Evaluation result
 function evaluate.split(session, split)
   local world = session.world
   local _ <close> = core.no_grad()

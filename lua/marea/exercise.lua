@@ -114,6 +114,7 @@ end
 
 local Scalar = nn.class "exercise.Scalar"
 
+--- Declares w = 1.
 function Scalar:init() self:parameter("w", {}, { value = 1 }) end
 
 -- Two losses of one parameter w = 1: the constant 1, and w itself.
@@ -135,7 +136,7 @@ end
 local function close(a, b) return math.abs(a - b) <= 1e-12 + 1e-9 * math.abs(b) end
 
 --- Measures everything.
----@param recipe table the loaded exercise recipe
+---@param recipe marea.Recipe the loaded exercise recipe
 ---@param world marea.World one or two ranks
 ---@return table report {hand, engine, one_parameter, checks: {name, good}, pass}
 function exercise.run(recipe, world)

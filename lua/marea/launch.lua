@@ -6,14 +6,14 @@ local fault = require "marea.fault"
 
 local launch = {}
 
----@class launch.options
----@field ranks integer? number of ranks; none: one process without mpirun
----@field threads integer? of each rank; default: the cores divided by the ranks
----@field time_limit number? seconds (run only)
----@field input string? file for standard input
----@field output string? file for standard output (start only)
----@field errors string? file for standard error (start only)
----@field set table<string, string>? further variables of the environment
+---@class marea.LaunchOptions
+---@field ranks? integer number of ranks; none: one process without mpirun
+---@field threads? integer of each rank (default: the cores divided by the ranks)
+---@field time_limit? number seconds (run only)
+---@field input? string file for standard input
+---@field output? string file for standard output (start only)
+---@field errors? string file for standard error (start only)
+---@field set? table<string, string> further variables of the environment
 
 -- Beginnings of the names with which an MPI launcher tells a rank who it is. A program that
 -- inherits them cannot start mpirun.
@@ -85,7 +85,7 @@ local function mpirun_arguments(ranks, threads)
 end
 
 --- The words of the command that runs marea with `argv`, and the variables it needs.
----@param options launch.options
+---@param options marea.LaunchOptions
 ---@param argv string[] what follows "marea"
 ---@return string[] words
 ---@return table<string, string> variables
@@ -115,7 +115,7 @@ function launch.quote(word)
 end
 
 --- The same command as one line for a shell, with its variables in front.
----@param options launch.options
+---@param options marea.LaunchOptions
 ---@param argv string[]
 ---@return string command
 function launch.command(options, argv)
@@ -134,9 +134,9 @@ end
 --- Starts marea and returns its process, which is killed when it is collected before its end.
 --- options.input, .output and .errors name files for its standard streams (default: this
 --- process's); options.set has further variables. Errors: code 4 when mpirun is missing.
----@param options launch.options
+---@param options marea.LaunchOptions
 ---@param argv string[] what follows "marea"
----@return userdata process wait(seconds), ended(), signal(number), id()
+---@return marea.process process
 function launch.start(options, argv)
   local words, variables = launch.arguments(options, argv)
   for name, value in pairs(options.set or {}) do variables[name] = value end
@@ -169,7 +169,7 @@ end
 
 --- Runs marea to its end without standard input and returns what it wrote. After
 --- options.time_limit seconds it is ended, and `ending` is "limit".
----@param options launch.options
+---@param options marea.LaunchOptions
 ---@param argv string[] what follows "marea"
 ---@return integer code 0 to 7, or another that the program chose
 ---@return string output

@@ -4,6 +4,7 @@
 local core = require "marea.core"
 
 ---@class marea.Progress
+---@field silent boolean on every rank but 0
 local Progress = {}
 Progress.__index = Progress
 
@@ -11,8 +12,8 @@ local progress = {}
 
 --- Makes the progress of a run from update `first` to `last`.
 ---@param world marea.World
----@param first integer
----@param last integer
+---@param first integer update
+---@param last integer update
 ---@return marea.Progress
 function progress.new(world, first, last)
   return setmetatable({ silent = world:rank() ~= 0, first = first, last = last, shown = 0,
@@ -29,7 +30,7 @@ end
 local function loss_text(loss) return loss and ("loss %.4f"):format(loss) or "loss -" end
 
 --- Shows an update when it is time to.
----@param result table a line of metrics.jsonl
+---@param result marea.Metrics
 function Progress:update(result)
   local now = core.seconds()
   local always = result.update == self.first or result.update == self.last
@@ -43,7 +44,7 @@ function Progress:update(result)
 end
 
 --- Shows the result of an evaluation.
----@param result table {update, split, loss, accuracy, sequences}
+---@param result marea.Evaluation
 function Progress:evaluation(result)
   self:say("update %" .. self.width .. "d: %s split: %s a token%s, %d sequences", result.update,
            result.split, loss_text(result.loss), result.accuracy and

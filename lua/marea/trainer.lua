@@ -11,7 +11,7 @@ local fault = require "marea.fault"
 ---@field update integer updates done
 ---@field microbatches integer[] used so far, for each rank
 ---@field sequences integer[] used so far, for each rank
----@field stream userdata this rank's own random numbers
+---@field stream marea.stream this rank's own random numbers
 ---@field stop_asked? boolean set on any rank: all stop after the update that is under way
 local Trainer = {}
 Trainer.__index = Trainer
@@ -24,7 +24,7 @@ local first_stream = 1000
 --- The stream of random numbers that belongs to one rank, at its beginning.
 ---@param seed integer
 ---@param rank integer
----@return userdata stream
+---@return marea.stream stream
 function trainer.new_stream(seed, rank) return core.stream(seed, first_stream + rank) end
 
 local function schedule_of(recipe)
@@ -70,13 +70,25 @@ end
 
 local function finite(value) return value - value == 0 end
 
+--- The norm of all gradients, which are clipped where the config says so.
+---@return number norm before clipping
 function Trainer:gradient_norm()
   local unit, limit = self.session.model.unit, self.config.clip_norm
   if limit then return unit:clip(limit) end
   return unit:norm()
 end
 
--- One record per rank, in rank order, each {loss_sum, norm, checksum, draw, has_loss, stop}.
+---@class marea.Shared
+---@field loss_sums number[] of each rank
+---@field norms number[] of each rank's gradients
+---@field checksums number[] sum of each rank's parameters
+---@field draws integer[] of each rank's own stream
+---@field has_loss boolean? whether there are losses per position
+---@field stop boolean? whether some rank was asked to stop
+
+--- Gathers one record of every rank; all ranks call it.
+---@param norm number
+---@return marea.Shared shared the same on all ranks
 function Trainer:share(norm)
   local statistics = self.session.statistics
   local mine = { statistics.loss_sum or 0, norm, self.session.model:values():total(),
@@ -93,7 +105,10 @@ function Trainer:share(norm)
   return shared
 end
 
--- All ranks hold the same record here, so all stop with the same words or none does.
+--- Refuses, with code 5, a loss or norm that is not finite. All ranks hold the same record here, so
+--- all stop with the same words or none does.
+---@param update integer
+---@param shared marea.Shared
 function Trainer:check_finite(update, shared)
   for r = 1, self.world:size() do
     local what = not finite(shared.loss_sums[r]) and "loss" or
@@ -107,6 +122,10 @@ function Trainer:check_finite(update, shared)
   end
 end
 
+--- The optimizer's lr times the factor of the recipe's schedule.
+--- Errors, code 2: a factor that is negative or not finite.
+---@param update integer
+---@return number lr
 function Trainer:learning_rate(update)
   local factor = self.factor(update)
   if type(factor) ~= "number" or not (factor >= 0 and factor < math.huge) then
@@ -124,6 +143,8 @@ local function spread(values)
   return most - least
 end
 
+--- Adds the microbatches and sequences of an update to what was used.
+---@param update integer
 function Trainer:count_position(update)
   for r, microbatches in ipairs(self.session.plan[update]) do
     self.microbatches[r] = self.microbatches[r] + #microbatches
@@ -133,7 +154,9 @@ function Trainer:count_position(update)
   end
 end
 
--- One line for each log; `result` is what the ranks know together.
+--- Adds one line to each log.
+---@param result marea.Metrics what the ranks know together
+---@param shared marea.Shared
 function Trainer:note(result, shared)
   if self.rank == 0 and self.history then
     self.history:add { update = result.update, tokens = result.tokens,
@@ -157,10 +180,25 @@ local function renumber_dropout(window, update)
   for _, batch in ipairs(window) do batch.update = update end
 end
 
---- Does the next update.
+--- A line of metrics.jsonl.
+---@class marea.Metrics
+---@field update integer
+---@field objective string
+---@field loss_per_token number? none where the recipe has no loss per position
+---@field tokens integer of all ranks
+---@field rank_tokens integer[] of each rank
+---@field sequences integer
+---@field grad_norm number before clipping
+---@field lr number
+---@field parameter_spread number largest difference between the ranks' sums of parameters
+---@field ms number of this rank
+---@field tokens_per_second number
+---@field bytes_sent integer of this rank
+
+--- Does the next update. All ranks call it.
 --- Errors: code 5 for a window without supervised positions, or a loss or gradient norm that is
 --- not finite (on all ranks alike, before the step); what callbacks raise.
----@return table result the update's line of metrics.jsonl
+---@return marea.Metrics result
 ---@return boolean stop whether some rank was asked to stop
 function Trainer:advance()
   local update, session = self.update + 1, self.session

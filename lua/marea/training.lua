@@ -17,15 +17,24 @@ local world_of = require "marea.world"
 
 local training = {}
 
----@class training.options
----@field outputs string? root folder of runs ("outputs")
----@field name string? of the run (the recipe's)
----@field continuous boolean? config.stop does not count
----@field until_update integer? the last update; overrides config.stop
----@field resume string? "latest" or a folder
----@field accept string[]? fields of the lock that may differ
----@field controls string[]? "reseed-streams", "restart-updates": what a resume gets wrong
----@field stop_asked (fun(): boolean)? whether this rank was asked to stop
+---@class marea.TrainOptions
+---@field outputs? string root folder of runs (default "outputs")
+---@field name? string of the run (default: the recipe's)
+---@field continuous? boolean config.stop does not count
+---@field until_update? integer the last update; overrides config.stop
+---@field resume? string "latest" or a folder
+---@field accept? string[] fields of the lock that may differ
+---@field controls? string[] "reseed-streams", "restart-updates": what a resume gets wrong
+---@field stop_asked? fun(): boolean whether this rank was asked to stop
+
+---@class marea.Trained
+---@field run string the run's folder
+---@field update integer that was reached
+---@field updates integer of the config
+---@field outcome "complete"|"stopped"
+---@field asked boolean ended by a request to stop
+---@field checkpoint? string the last one saved
+---@field loss_per_token? number of the last update
 
 -- The update that this start goes to from update `at`.
 local function target_of(config, options, at)
@@ -52,8 +61,8 @@ end
 --- Errors: code 2 for another number of ranks than planned; what prepare.make and callbacks raise.
 ---@param recipe marea.Recipe
 ---@param world marea.World
----@return marea.Session
----@return marea.Prepared prepared {corpus, plan, lock}
+---@return marea.Session session
+---@return marea.Prepared prepared
 function training.session(recipe, world)
   recipe:require_ranks(world:size())
   local prepared = prepare.make(recipe, world)
@@ -132,12 +141,12 @@ end
 
 --- Trains a recipe: to config.stop, else to the end; a resume at or behind `stop` goes to the end.
 --- All ranks call it.
---- Errors: as DESIGN section 5 lists them.
----@param recipe marea.Recipe loaded
----@param options training.options
----@return {run: string, update: integer, updates: integer, outcome: string, asked: boolean,
----  checkpoint?: string, loss_per_token?: number} result asked: ended by a request to stop;
----  checkpoint: the last one saved
+--- Errors: code 1 for the disk, code 2 for options, plans and checkpoints that do not fit, code 3
+--- for damage and locks that differ, code 4 for a folder in use, code 5 for a refused window, code 6
+--- for ranks that disagree; what callbacks raise.
+---@param recipe marea.Recipe
+---@param options marea.TrainOptions
+---@return marea.Trained result
 function training.run(recipe, options)
   check_options(options)
   local world, name = world_of.get(), options.name or recipe.name

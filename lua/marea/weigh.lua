@@ -54,10 +54,41 @@ local function weigh_ranks(window, sequences)
   return ranks
 end
 
+---@class marea.RankShare
+---@field rank integer
+---@field tokens integer supervised positions
+---@field share number
+---@field per_token? number none for a rank without tokens
+
+---@class marea.SequenceShare
+---@field id integer
+---@field rank integer
+---@field microbatch integer
+---@field tokens integer
+---@field share number
+---@field weight? number of every position
+---@field weights? number[] of each position, where they are not alike
+
+---@class marea.Weighed
+---@field ranks marea.RankShare[]
+---@field sequences marea.SequenceShare[]
+
+---@class marea.WeighedObjective: marea.Weighed
+---@field name string
+---@field declared boolean whether it is the recipe's
+
+---@class marea.WeighReport
+---@field recipe string
+---@field step integer
+---@field world integer planned ranks
+---@field tokens integer
+---@field rank_tokens integer[]
+---@field objectives marea.WeighedObjective[]
+
 --- The weights of a counted window under its session's objective.
+--- Errors, code 5: an objective without a term per position; weights that its unit must not give.
 ---@param window marea.Window
----@return table weights {ranks: {rank, tokens, share, per_token}; sequences: {id, rank, microbatch,
----  tokens, share, weight or weights}}; shares add up to the coefficient
+---@return marea.Weighed weights whose shares add up to the coefficient
 function weigh.window(window)
   local t, term = main_term(window.session.terms)
   if not term then units.refuse(window, "the objective has no term per position to weigh") end
@@ -87,12 +118,11 @@ local function objectives_of(recipe)
 end
 
 --- Weighs a window of a recipe under every objective; one process plays all planned ranks.
---- Errors, code 5: a window that an objective refuses.
----@param recipe table a loaded recipe
----@param step integer
----@param shared? table corpus and plan at hand, world
----@return table report {recipe, step, world, tokens, rank_tokens, objectives: {name, declared,
----  ranks, sequences}}
+--- Errors, code 5: a window that an objective refuses, or an objective without a term per position.
+---@param recipe marea.Recipe
+---@param step integer update, from 1
+---@param shared? marea.SessionParts what is at hand already
+---@return marea.WeighReport report
 function weigh.recipe(recipe, step, shared)
   local session = Session.open(recipe, shared)
   local report = { recipe = recipe.name, step = step, objectives = {} }

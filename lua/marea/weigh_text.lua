@@ -4,7 +4,9 @@ local weigh_text = {}
 
 local function percent(share) return ("%.2f %%"):format(100 * share) end
 
--- "3 : 1": the weight of a token of each rank against the lightest.
+--- The weight of a token of each rank against the lightest.
+---@param ranks marea.RankShare[] rank 0 first
+---@return string text "3 : 1", with "-" for a rank without tokens
 local function ratio(ranks)
   local least
   for _, rank in ipairs(ranks) do
@@ -93,7 +95,7 @@ local function position_rows(report)
 end
 
 --- The tables of a report of weigh.recipe.
----@param report table
+---@param report marea.WeighReport
 ---@param positions boolean whether every position gets its line
 ---@return string text
 function weigh_text.of(report, positions)

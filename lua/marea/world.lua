@@ -4,33 +4,38 @@
 
 local core = require "marea.core"
 
----@class marea.World
+--- All that a group of the engine does, and what it does is described there.
+---@class marea.World: marea.group
+---@field group marea.group
+---@field intercept? fun(tensor: marea.tensor, reduction: string): boolean? true: nothing is reduced
 local World = {}
 World.__index = World
 
 local delegated = {
   "rank", "size", "broadcast", "all_gather", "reduce_scatter", "all_to_all", "send", "receive",
   "barrier", "all_reduce_async", "broadcast_async", "all_gather_async", "reduce_scatter_async",
-  "all_to_all_async", "barrier_async", "send_async", "receive_async", "ledger",
+  "all_to_all_async", "barrier_async", "send_async", "receive_async", "ledger", "local_rank",
+  "local_size", "name", "board", "progress",
 }
 for _, name in ipairs(delegated) do
   World[name] = function(self, ...) return self.group[name](self.group, ...) end
 end
 
---- Reduces a tensor in place over all ranks.
----@param tensor userdata
----@param operation string "sum", "mean", "max" or "min"; a mean of integers is refused
----@return userdata tensor
-function World:all_reduce(tensor, operation)
-  if self.intercept and self.intercept(tensor, operation) then return tensor end
-  return self.group:all_reduce(tensor, operation)
+--- Reduces a tensor element by element over all ranks, in place.
+--- Errors: code 1 for a mean of integers, code 6 where ranks disagree or one is lost.
+---@param tensor marea.tensor same dtype and number of elements on all ranks
+---@param reduction marea.reduction
+---@return marea.tensor tensor
+function World:all_reduce(tensor, reduction)
+  if self.intercept and self.intercept(tensor, reduction) then return tensor end
+  return self.group:all_reduce(tensor, reduction)
 end
 
 local function wrap(group) return setmetatable({ group = group }, World) end
 
---- The group of the ranks that give the same color, ordered by key, then rank.
+--- The group of the ranks that give the same color, ordered by key, then rank; all ranks call it.
 ---@param color integer at least 0; -1 joins no group
----@param key? integer
+---@param key? integer 0 unless given
 ---@return marea.World? group nil for a rank that joins none
 function World:split(color, key)
   local group = self.group:split(color, key)
@@ -41,7 +46,7 @@ local world = {}
 
 local current
 
---- The ranks of this run; a single one outside mpirun.
+--- The ranks of this run; a single one outside mpirun. Errors: code 4 where MPI cannot start.
 ---@return marea.World
 function world.get()
   if not current then current = wrap(core.world()) end

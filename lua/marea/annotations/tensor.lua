@@ -52,6 +52,7 @@ function core.no_grad() end
 ---
 --- An operation checks its arguments first and raises with code 1: a dtype that is no f32 or f64 or
 --- not that of the arguments before it, a shape that does not fit, a value that backward consumed.
+--- Ids outside their range raise with code 2.
 --- Where an argument requires a gradient the operation is recorded, and so does its result.
 ---@class marea.tensor: userdata
 local tensor = {}

@@ -34,8 +34,8 @@ local function takes_value(parser)
 end
 
 --- The argparse parser of a command, common options included.
----@param command marea.Command a command module {name, summary, example, define}
----@return table parser
+---@param command marea.Command
+---@return table parser of argparse
 function arguments.parser(command)
   local parser = argparse("marea " .. command.name, command.summary)
   parser:add_help(false)
@@ -81,7 +81,7 @@ end
 
 --- Reads the words behind a command's name. For a command with `hands_on`, the words of the
 --- other command are in options.words. Errors: code 2, with the nearest option's name.
----@param command marea.Command a command module
+---@param command marea.Command
 ---@param words string[]
 ---@return table? options nil when help was asked for
 ---@return string? help

@@ -54,9 +54,12 @@ end
 
 local Scalar = nn.class("check_loss.Scalar")
 
+--- Declares w = 1.
 function Scalar:init() self:parameter("w", {}, { value = 1 }) end
 
--- w x for each row: x repeats w over its rows.
+--- w x for each row: x repeats w over its rows.
+---@param batch marea.Batch with its x as `values`
+---@return marea.tensor losses [rows]
 function Scalar:forward(batch) return batch.values:multiply(self.w) end
 
 local function new_session(parts, unit)

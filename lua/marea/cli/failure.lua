@@ -7,9 +7,15 @@ local launch = require "marea.launch"
 
 local failure = { trace = false }
 
+---@class marea.Caught
+---@field message string
+---@field code integer 1 to 7
+---@field peer boolean another rank has said it already
+---@field trace string the stack
+
 --- The message handler of xpcall: what is known about an error where it is raised.
 ---@param value any the error value
----@return {message: string, code: integer, peer: boolean, trace: string}
+---@return marea.Caught caught
 function failure.catch(value)
   local message, code = fault.of(value)
   return { message = message, code = code, peer = fault.is(value) and value.peer or false,
@@ -43,7 +49,7 @@ end
 --- Prints a caught error, tells the other ranks, and returns the exit code, which is that of the
 --- rank that stopped first. Ranks that fail before they have a common world open it now: only
 --- there they see whether all fail alike.
----@param caught {message: string, code: integer, peer: boolean, trace: string}
+---@param caught marea.Caught
 ---@return integer code 1 to 7
 function failure.report(caught)
   io.stdout:flush()

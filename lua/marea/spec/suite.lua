@@ -36,11 +36,21 @@ function suite.find(paths)
   return files
 end
 
+---@class marea.SpecRun
+---@field label string for people
+---@field kind "unit"|"world"|"program"
+---@field ranks integer
+---@field mpi boolean whether it runs under mpirun
+---@field files string[]
+---@field filter? string
+---@field complete? boolean once it has ended: every worker came to its end
+---@field seconds? number once it has ended
+
 --- The runs of those files, in order: unit, the worlds, program.
 ---@param files table<string, string[]>
 ---@param worlds integer[] numbers of ranks
 ---@param filter? string
----@return table[] runs {label, kind, ranks, mpi, files, filter}
+---@return marea.SpecRun[] runs
 function suite.plan(files, worlds, filter)
   local runs = {}
   local function add(kind, label, ranks, mpi)
@@ -75,9 +85,15 @@ local function last_lines(path)
   return table.concat(lines, "\n", math.max(1, #lines - LOG_LINES + 1))
 end
 
+---@class marea.StartedRun
+---@field process marea.process
+---@field results string path of the workers' notes, without the rank
+---@field log string path of their output
+---@field began number seconds
+
 --- Starts the workers of a run.
----@param run table
----@return table started {process, results, log}
+---@param run marea.SpecRun
+---@return marea.StartedRun started
 function suite.start(run)
   local results = os.tmpname()
   local words = { "test", "--worker", results }
@@ -91,10 +107,10 @@ function suite.start(run)
 end
 
 --- Waits for the workers of a run and adds what they noted to a tally.
----@param run table
----@param started table from suite.start
+---@param run marea.SpecRun
+---@param started marea.StartedRun
 ---@param time_limit number seconds for the whole run
----@param tally table
+---@param tally marea.Tally
 ---@param verbose boolean show all that the workers printed
 ---@return integer? stopped the signal that asked this process to stop
 function suite.finish(run, started, time_limit, tally, verbose)

@@ -2,17 +2,41 @@
 -- worlds ran it: it passed only if it passed on each of them, and is skipped only if all skipped
 -- it.
 
+---@class marea.SpecOutcome
+---@field run marea.SpecRun
+---@field rank integer
+---@field status string of busted, or "unfinished" or "missing"
+---@field message string
+---@field trace? string
+---@field seconds number
+
+--- A test, or something that failed outside all tests.
+---@class marea.SpecItem
+---@field file string
+---@field name string
+---@field problem? boolean it is no test
+---@field outcomes marea.SpecOutcome[]
+---@field worlds table<marea.SpecRun, table<integer, marea.SpecOutcome>> by rank
+
+---@class marea.Tally
+---@field items table<string, marea.SpecItem>
+---@field order marea.SpecItem[] as they were met
 local tally = {}
 tally.__index = tally
 
 local bad = { failure = true, error = true, unfinished = true, missing = true }
 
----@return table tally with no runs
+--- A tally without runs.
+---@return marea.Tally tally
 function tally.new()
   return setmetatable({ items = {}, order = {} }, tally)
 end
 
--- The item of that file and name: a test, or (problem) something that failed outside all tests.
+--- The item of that file and name, made where there is none.
+---@param file string
+---@param name string
+---@param problem? boolean it is something that failed outside all tests
+---@return marea.SpecItem item
 function tally:item(file, name, problem)
   local key = (problem and "!" or "") .. file .. "\0" .. name
   local item = self.items[key]
@@ -32,7 +56,12 @@ local function add_outcome(item, run, rank, status, message, trace, seconds)
   item.worlds[run][rank] = outcome
 end
 
--- Adds one rank's events; returns whether it came to its end, and the test it was in when not.
+--- Adds one rank's events.
+---@param run marea.SpecRun
+---@param rank integer
+---@param events table[] the lines that its worker noted
+---@return boolean done whether it came to its end
+---@return table? open the event that began the test that it was in, when not
 function tally:add_events(run, rank, events)
   local open, done = nil, false
   for _, entry in ipairs(events) do
@@ -56,7 +85,8 @@ function tally:add_events(run, rank, events)
   return done, open
 end
 
--- A test that one rank ran and another did not has failed there.
+--- A test that one rank ran and another did not has failed there.
+---@param run marea.SpecRun
 function tally:add_missing(run)
   for _, item in ipairs(self.order) do
     local world = item.worlds[run]
@@ -77,7 +107,7 @@ local function ending_text(ending)
 end
 
 --- Adds a run: one start of workers on `run.ranks` ranks.
----@param run {label: string, ranks: integer, files: string[], filter: string?}
+---@param run marea.SpecRun
 ---@param events table[][] events[rank + 1]: the lines that this rank's worker noted
 ---@param ending {kind: string, number: integer, log: string} how the program ended; its output
 function tally:add_run(run, events, ending)
@@ -99,7 +129,8 @@ function tally:add_run(run, events, ending)
   if not run.filter then self:add_empty_files(run) end
 end
 
--- A spec file without a test checks nothing.
+--- A spec file without a test checks nothing, and fails.
+---@param run marea.SpecRun
 function tally:add_empty_files(run)
   if not run.complete then return end
   local seen = {}
@@ -113,7 +144,8 @@ function tally:add_empty_files(run)
   end
 end
 
--- Tests that another world of the same files ran, and that a broken-off run never came to.
+--- Fails tests that another world of the same files ran, and that a broken-off run never came to.
+---@param runs marea.SpecRun[]
 function tally:add_unreached(runs)
   for _, run in ipairs(runs) do
     local files = {}
@@ -126,9 +158,9 @@ function tally:add_unreached(runs)
   end
 end
 
---- "passed", "failed" or "skipped".
----@param item table
----@return string verdict
+--- What a test came to.
+---@param item marea.SpecItem
+---@return "passed"|"failed"|"skipped" verdict
 function tally.verdict(item)
   local passed = false
   for _, outcome in ipairs(item.outcomes) do
@@ -158,7 +190,7 @@ function tally:counts(file)
 end
 
 --- One failed item in full: each message once, with the places where it was given.
----@param item table
+---@param item marea.SpecItem
 ---@return string text
 function tally.describe(item)
   local lines = { ("FAILED %s: %s"):format(item.file, item.name) }

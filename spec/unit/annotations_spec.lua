@@ -1,0 +1,270 @@
+-- What language servers are told is what there is: the annotations of the C module against what it
+-- exports, those of operations against their records, and every public function of the library.
+
+local annotate = require "marea.annotate"
+local annotations = require "spec.support.annotations"
+local core = require "marea.core"
+local exports = require "spec.support.exports"
+local public = require "spec.support.public"
+
+local function read_file(path)
+  local stream <close> = assert(io.open(path))
+  return stream:read("a")
+end
+
+local function files(command)
+  local list, listing = {}, assert(io.popen(command .. " | LC_ALL=C sort"))
+  for path in listing:lines() do list[#list + 1] = path end
+  listing:close()
+  return list
+end
+
+local annotation_files = files "find -L lua/marea/annotations -name '*.lua'"
+local library_files = files("find -L lua/marea -name '*.lua' -not -path '*/annotations/*' " ..
+                            "-not -path '*/templates/*'")
+
+-- --- the C module -----------------------------------------------------------------------------
+
+describe("the annotations of the C module", function()
+  local texts = {}
+  for _, path in ipairs(annotation_files) do texts[path] = read_file(path) end
+
+  it("describe all that it exports, and nothing else", function()
+    local registry = debug.getregistry()
+    local exported = exports.of(core, registry)
+    assert.is_true(exported["marea.tensor:linear"])
+    assert.is_true(exported["marea.core.file.sha256"])
+    assert.is_true(exported["marea.lock:close"])
+    assert.are.equal("", table.concat(exports.differences(core, registry, texts), "\n"))
+  end)
+
+  it("are missed where a function, a method or a class has none", function()
+    local module = { make = print, part = { go = print }, list = {} }
+    local registry = { ["marea.thing"] = { __index = { ask = print } },
+                       ["marea.scope"] = { __close = print }, ["marea.hidden"] = { __gc = print } }
+    assert.are.same({
+      "marea.core is no class of the annotations", "marea.core#list has no annotation",
+      "marea.core#part has no annotation", "marea.core.make has no annotation",
+      "marea.core.part is no class of the annotations", "marea.core.part.go has no annotation",
+      "marea.scope is no class of the annotations", "marea.thing is no class of the annotations",
+      "marea.thing:ask has no annotation",
+    }, exports.differences(module, registry, {}))
+  end)
+
+  it("are refused where they name what is not there, or say too little", function()
+    local text = [[
+---@class marea.core
+---@field gone table
+local core = {}
+
+--- Makes.
+---@param b integer
+function core.make(a) end
+
+---@class marea.thing: userdata
+local thing = {}
+
+--- Asks, but is called as a function here.
+function thing.ask() end
+]]
+    local module = { make = print }
+    local registry = { ["marea.thing"] = { __index = { ask = print } } }
+    assert.are.same({
+      "marea.core#gone is annotated and does not exist",
+      "marea.thing.ask is annotated and does not exist", "marea.thing:ask has no annotation",
+      "text:7: no parameter a", "text:7: no such parameter: b",
+    }, exports.differences(module, registry, { text = text }))
+  end)
+end)
+
+-- --- operations -------------------------------------------------------------------------------
+
+describe("the annotations of operations", function()
+  it("are those that their records give", function()
+    assert.are.equal(annotate.operations(core.operations), read_file(annotate.path()),
+                     "records have changed: run ./marea .ci/annotate.lua")
+  end)
+
+  it("say type, dtype, shape and default of each argument", function()
+    local text = annotate.operations { {
+      name = "turn", text = "Turns.", result_text = "[n]", differentiable = false, arguments = {
+        { name = "x", kind = "real", text = "[n]" },
+        { name = "ids", kind = "i32", text = "[n]" },
+        { name = "often", kind = "integer", optional = true, named = true, fallback = 3,
+          text = "times" },
+        { name = "back", kind = "flag", optional = true, named = true, fallback = 0,
+          text = "whether" },
+      } } }
+    assert.are.equal([[
+---@class marea.turn_options
+---@field often? integer times (default 3)
+---@field back? boolean whether (default false)
+
+--- Turns.
+--- self is x: [n]. No gradient.
+---@param ids marea.tensor i32 [n]
+---@param options? marea.turn_options
+---@return marea.tensor result [n]
+function tensor:turn(ids, options) end
+]], text:match("local tensor = {}\n\n(.*)$"))
+  end)
+end)
+
+-- --- the library ------------------------------------------------------------------------------
+
+local function module_name(path)
+  return (path:gsub("^lua/", ""):gsub("%.lua$", ""):gsub("/init$", ""):gsub("/", "."))
+end
+
+-- A function that a field of a class describes, or the class of the engine that it is like.
+local function is_described(name, found, described)
+  for _, field in ipairs(found.fields) do
+    if field.name == name then return true end
+  end
+  for _, parents in pairs(found.types) do
+    for _, parent in ipairs(parents) do
+      if described[parent .. ":" .. name] then return true end
+    end
+  end
+  return false
+end
+
+-- What the public functions of a file lack: a list of messages.
+local function shortcomings(path, text, module, described)
+  local problems, lines, found = {}, annotations.lines(text), annotations.read(text)
+  for _, item in ipairs(public.functions(path, module)) do
+    local info = debug.getinfo(item.call, "S")
+    local body = table.concat(lines, "\n", info.linedefined, info.lastlinedefined)
+    local block = annotations.above(lines, info.linedefined)
+    if #block > 0 or not is_described(item.name, found, described) then
+      for _, problem in ipairs(annotations.lacks(block, public.parameters(item.call),
+                                                 public.returns(body))) do
+        problems[#problems + 1] = ("%s:%d: %s: %s"):format(path, info.linedefined, item.name,
+                                                           problem)
+      end
+    end
+  end
+  return problems
+end
+
+describe("public functions of the library", function()
+  it("are those of the engine's class where a class is like it", function()
+    local world, group = require("marea.world").get(), getmetatable(core.world()).__index
+    for name in pairs(group) do
+      assert.are.equal("function", type(world[name]), "the world has no " .. name)
+    end
+  end)
+
+  it("say what they do, what they take and what they return", function()
+    local problems, count, described = {}, 0, exports.of(core, debug.getregistry())
+    for _, path in ipairs(library_files) do
+      local module = require(module_name(path))
+      count = count + #public.functions(path, module)
+      local found = shortcomings(path, read_file(path), module, described)
+      table.move(found, 1, #found, #problems + 1, problems)
+    end
+    assert.are.equal("", table.concat(problems, "\n"))
+    assert.is_true(count > 200, count)
+  end)
+
+  it("are found in modules, in classes and behind metatables, and judged one by one", function()
+    local text = [[
+---@class Thing: marea.group
+local Thing = {}
+Thing.__index = Thing
+local hidden = {}
+local meta = { __index = function(_, key) return hidden[key] end }
+local module = {}
+--- Makes a thing.
+---@return table thing
+function module.new() return setmetatable({}, Thing) end
+function module.bare(a, ...) return a, ... end
+--- Of another parameter.
+---@param b integer
+function module.other(a) module.last = a end
+---@return boolean
+function Thing:silent() return true end
+--- Asks.
+function Thing:ask() if self then return 1 end end
+function hidden:look() hidden.seen = self end
+for _, name in ipairs { "size", "rank" } do
+  Thing[name] = function(self) return self end
+end
+module.other_new = function() return setmetatable({}, meta) end
+return module
+]]
+    local module = assert(load(text, "@some/where.lua"))()
+    local found = shortcomings("some/where.lua", text, module, { ["marea.group:size"] = true })
+    assert.are.same({
+      "some/where.lua:10: bare: no annotation", "some/where.lua:13: other: no parameter a",
+      "some/where.lua:13: other: no such parameter: b", "some/where.lua:15: silent: no sentence",
+      "some/where.lua:17: ask: no return", "some/where.lua:18: look: no annotation",
+      "some/where.lua:20: rank: no annotation", "some/where.lua:22: other_new: no annotation",
+    }, found)
+  end)
+end)
+
+-- --- types ------------------------------------------------------------------------------------
+
+local known = {
+  any = true, ["nil"] = true, boolean = true, number = true, integer = true, string = true,
+  table = true, userdata = true, ["function"] = true, ["true"] = true, ["false"] = true,
+}
+
+-- Tags whose type cannot be read, or names what is declared nowhere.
+local function bad_types(texts)
+  local declared, problems = setmetatable({}, { __index = known }), {}
+  for _, text in pairs(texts) do
+    for name in pairs(annotations.read(text).types) do declared[name] = true end
+  end
+  for path, text in pairs(texts) do
+    local generics = {}
+    for number, line in ipairs(annotations.lines(text)) do
+      for tag, rest in annotations.tags { line } do
+        if tag == "generic" then generics[rest:match("^%w+")] = true end
+        local names, problem = annotations.named_types(tag, rest)
+        for _, name in ipairs(names) do
+          if not declared[name] and not generics[name] then problem = "no type " .. name end
+        end
+        if problem then problems[#problems + 1] = ("%s:%d: %s"):format(path, number, problem) end
+      end
+    end
+  end
+  table.sort(problems)
+  return problems
+end
+
+describe("types in annotations", function()
+  it("can be read, and are declared", function()
+    local texts = {}
+    for _, list in ipairs { annotation_files, library_files } do
+      for _, path in ipairs(list) do texts[path] = read_file(path) end
+    end
+    assert.are.equal("", table.concat(bad_types(texts), "\n"))
+  end)
+
+  it("are read as LuaLS reads them", function()
+    for text, wanted in pairs {
+      ["integer[] ids"] = "integer", ["a.B? rest"] = "a.B", ["string|nil"] = "string nil",
+      ["{a: x, b?: y, [string]: z} rest"] = "x y string z", ["(a|b)[] rest"] = "a b",
+      ["table<string, a[]>"] = "table string a",
+      ["fun(a: x, b?: y): z?, string"] = "x y z string",
+      ['"mean"|"sum"'] = "", ["number [rows, columns]"] = "number",
+    } do
+      local names = assert(annotations.types(text))
+      assert.are.equal(wanted, table.concat(names, " "), text)
+    end
+  end)
+
+  it("are refused where they are unknown, broken off, or run into the next one", function()
+    assert.are.same({
+      "a:1: no type marea.Nothing", 'a:2: expected a name at ""', "a:3: no type wrong",
+      "a:4: a comma behind the name of what is returned begins another type",
+    }, bad_types { a = [[
+---@param a marea.Nothing
+---@param b {x: integer,
+---@class marea.Known: wrong
+---@return integer rows, always
+]] })
+  end)
+end)
