@@ -1,6 +1,7 @@
 /* The queue of operations: from the post over the comparison to the end of the transfer. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "comm/board.h"
 #include "comm/pause.h"
@@ -163,6 +164,29 @@ static mr_status advance(mr_handle *handle) {
 
 /* ---- all operations ---- */
 
+static int has_started(const mr_world *world) {
+  for (const mr_handle *h = world->first; h; h = h->next) {
+    if (h->stage == MR_STARTED) return 1;
+  }
+  return 0;
+}
+
+/* A rank that left may have ended an operation first that has only begun here: it still ends, and
+ * ranks that all fail behind it see that they failed alike. So once a rank was seen to have left,
+ * there is one more look for records, and PARTING_SECONDS for what has started. */
+static mr_status check_peers(mr_world *world) {
+  static const double PARTING_SECONDS = 0.25;
+  if (!world->presence) return MR_OK;
+  mr_status status = mr_presence_check(world->presence);
+  if (status == MR_OK || !world->first) return status;
+  double now = mr_clock_seconds();
+  if (world->parting == 0) {
+    world->parting = now + PARTING_SECONDS;
+    return MR_OK;
+  }
+  return has_started(world) && now < world->parting ? MR_OK : status;
+}
+
 static mr_status progress(mr_world *world) {
   mr_status status = world->broken;
   if (status != MR_OK) return fail_again(status, world->broken_message);
@@ -170,7 +194,7 @@ static mr_status progress(mr_world *world) {
     if (h->stage != MR_DONE) status = advance(h);
   }
   sweep(world);
-  if (status == MR_OK && world->presence) status = mr_presence_check(world->presence);
+  if (status == MR_OK) status = check_peers(world);
   if (status != MR_OK) mr_world_break(world, status);
   return status;
 }

@@ -66,6 +66,7 @@ struct mr_world {
   int crowded;              /* this host has fewer cores than ranks */
   int *hosts;               /* [size]: the lowest rank on each rank's host */
   mr_presence *presence;    /* NULL when ranks are on several hosts, or there is one */
+  double parting;           /* until when operations may end after a rank has left, or 0 */
   mr_handle *first, **last; /* the queue of all operations that are not done, in post order */
   mr_status broken;         /* not MR_OK: why no operation can succeed any more */
   char *broken_message;
