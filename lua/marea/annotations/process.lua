@@ -26,6 +26,11 @@ function core_process.program() end
 ---@return integer cores
 function core_process.cores() end
 
+--- Whether a standard stream of this process is a terminal.
+---@param descriptor integer 0 input, 1 output, 2 errors
+---@return boolean is_terminal
+function core_process.is_terminal(descriptor) end
+
 --- The name of this machine.
 ---@return string name
 function core_process.host() end
