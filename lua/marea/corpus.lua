@@ -18,7 +18,7 @@ local corpus = {}
 ---@field begin? integer the symbol that begins a sequence
 ---@field pad? integer the symbol that pads
 ---@field notes? table of its source, for the card
----@field card table see card.of
+---@field card marea.Card made when it is first asked for, which reads the whole corpus
 local methods = {}
 local meta = { __name = "marea.corpus" }
 

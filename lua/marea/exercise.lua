@@ -10,8 +10,20 @@ local Session = require "marea.session"
 
 local exercise = {}
 
---- The questions, in order: key of the answer on the command line, what an answer is, the right
---- one, text.
+---@class marea.Question
+---@field key string of the answer on the command line
+---@field expects string what an answer is
+---@field right number|string
+---@field text string
+
+---@class marea.Mark
+---@field key string
+---@field answer number|string
+---@field right number|string
+---@field correct boolean
+
+--- The questions, in order.
+---@type marea.Question[]
 exercise.questions = {
   { key = "mean_of_means", expects = "a number", right = 2,
     text = "Rank 0 has 12 tokens with a loss of 1 each, rank 1 has 12 with a loss of 3 each; " ..
@@ -28,7 +40,7 @@ exercise.questions = {
 }
 
 --- Reads an answer. Returns nil and what was expected when the word does not read as one.
----@param question table
+---@param question marea.Question
 ---@param word string
 ---@return number|string? answer
 ---@return string? expected
@@ -138,7 +150,7 @@ local function close(a, b) return math.abs(a - b) <= 1e-12 + 1e-9 * math.abs(b) 
 --- Measures everything.
 ---@param recipe marea.Recipe the loaded exercise recipe
 ---@param world marea.World one or two ranks
----@return table report {hand, engine, one_parameter, checks: {name, good}, pass}
+---@return table report {hand, engine, one_parameter, checks = list of {name, good}, pass}
 function exercise.run(recipe, world)
   local report = { hand = by_hand(), engine = engine(recipe, world),
                    one_parameter = one_parameter() }
@@ -158,7 +170,7 @@ end
 
 --- Sets each answer beside the right one.
 ---@param answers table<string, number|string>
----@return table[] marks {key, answer, right, correct}
+---@return marea.Mark[] marks in the order of the questions
 function exercise.mark(answers)
   local marks = {}
   for i, question in ipairs(exercise.questions) do

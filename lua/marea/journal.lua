@@ -46,13 +46,13 @@ function journal.open(run, last)
 end
 
 --- Adds a line to the metrics; on rank 0 only, elsewhere nothing happens.
----@param record table with `update`
+---@param record table<string, any> with `update`
 function Journal:write_metrics(record)
   if self.metrics then self.metrics:write(json.encode(record)) end
 end
 
 --- Adds a line to this rank's own log.
----@param record table with `update`
+---@param record table<string, any> with `update`
 function Journal:write_rank(record) self.rank:write(json.encode(record)) end
 
 --- Returns once everything written is on the disk.

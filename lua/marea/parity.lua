@@ -85,7 +85,7 @@ end
 ---@param b marea.tensor flat, the reference
 ---@param gate {absolute: number, relative: number}
 ---@param excuse? marea.excuse
----@return table result {failing, rounding, max_abs, max_rel, atol, rtol, worst, ratio}
+---@return marea.Gated result
 function parity.compare(model, a, b, gate, excuse)
   local found = core.compare(a, b, { absolute = gate.absolute, relative = gate.relative,
                                      excuse = excuse })
@@ -240,10 +240,11 @@ end
 
 --- Proves, or refutes, that the recipe's loop computes the gradient of its declared objective on a
 --- window. All ranks of the session's world call it together.
----@param recipe marea.Recipe a loaded recipe
----@param options? {step?: integer, shared?: table} step: which window (1); shared: world, corpus
----  and plan at hand
----@return table? report on rank 0, as parity.json has it; nil elsewhere
+--- Errors: code 2 as Session.open, code 5 for a refused window, code 6 for ranks that disagree; what
+--- callbacks raise.
+---@param recipe marea.Recipe
+---@param options? {step?: integer, shared?: marea.SessionParts} step: which window, 1 unless given
+---@return marea.ParityReport? report on rank 0; nil elsewhere
 function parity.run(recipe, options)
   options = options or {}
   local step, shared = options.step or 1, options.shared or {}

@@ -84,7 +84,7 @@ end
 ---@param steps marea.Plan
 ---@param corpus marea.Corpus
 ---@param c {ranks: integer, updates: integer} config
----@return marea.Plan steps the same table
+---@return marea.Plan steps the same one
 function plan.check(steps, corpus, c)
   check_list(steps, "the plan")
   if #steps < c.updates then

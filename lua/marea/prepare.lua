@@ -71,10 +71,10 @@ function prepare.refuse_other_lock(run, prepared)
 end
 
 --- Writes corpus.safetensors, corpus-card.json, plan.json and lock.json into a run's folder. All
---- ranks call it; rank 0 writes.
+--- ranks call it; rank 0 writes. Errors, on all ranks: code 1.
 ---@param run marea.Run
 ---@param prepared marea.Prepared what prepare.make returned
----@return table record the corpus card with the plan's tokens per rank
+---@return marea.Card record the corpus card with the plan's tokens per rank
 function prepare.write(run, prepared)
   local record = card.with_plan(prepared.corpus, prepared.plan)
   together.on_root(run.world, function()

@@ -34,7 +34,7 @@ end
 --- Errors: code 5 for weights that are negative or not finite, or a list of another length.
 ---@param window marea.Window
 ---@param term marea.Term
----@param sequence table
+---@param sequence marea.PlacedSequence with supervised positions
 ---@return number|number[] weights a number for all positions, or one for each
 function units.of_sequence(window, term, sequence)
   if term.unit == "position" then return 1 end
@@ -64,7 +64,7 @@ end
 --- microbatch, so each is given its share.
 ---@param window marea.Window
 ---@param term marea.Term
----@param sequences table[]
+---@param sequences marea.PlacedSequence[] of the microbatch
 ---@return number sum
 function units.sum(window, term, sequences)
   if term.unit == "window" then return 1 end

@@ -6,8 +6,11 @@ local public = {}
 -- What the contract of command modules describes (marea.Command).
 local of_commands = { define = true, run = true }
 
-local function is_command(module)
-  return type(module.name) == "string" and type(module.summary) == "string" and
+--- Whether a module is a command.
+---@param module any
+---@return boolean
+function public.is_command(module)
+  return type(module) == "table" and type(module.name) == "string" and type(module.summary) == "string" and
     type(module.run) == "function"
 end
 
@@ -58,7 +61,7 @@ function public.functions(path, module)
     end
   end
 
-  if type(module) == "table" then visit(module, 1, is_command(module) and of_commands) end
+  if type(module) == "table" then visit(module, 1, public.is_command(module) and of_commands) end
   table.sort(found, function(a, b)
     return debug.getinfo(a.call, "S").linedefined < debug.getinfo(b.call, "S").linedefined
   end)

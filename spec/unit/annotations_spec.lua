@@ -132,6 +132,9 @@ end
 -- What the public functions of a file lack: a list of messages.
 local function shortcomings(path, text, module, described)
   local problems, lines, found = {}, annotations.lines(text), annotations.read(text)
+  if public.is_command(module) and not text:find("\n---@type marea.Command\n", 1, true) then
+    problems[1] = path .. ": a command that is not typed as one"
+  end
   for _, item in ipairs(public.functions(path, module)) do
     local info = debug.getinfo(item.call, "S")
     local body = table.concat(lines, "\n", info.linedefined, info.lastlinedefined)
@@ -148,6 +151,15 @@ local function shortcomings(path, text, module, described)
 end
 
 describe("public functions of the library", function()
+  it("of commands are described by the type of commands", function()
+    local text = "return { name = 'go', summary = 'Goes.', run = function() end }\n"
+    local path = "some/go.lua"
+    local module = assert(load(text, "@" .. path))()
+    assert.are.same({ "some/go.lua: a command that is not typed as one" },
+                    shortcomings(path, text, module, {}))
+    assert.are.same({}, shortcomings(path, "\n---@type marea.Command\n" .. text, module, {}))
+  end)
+
   it("are those of the engine's class where a class is like it", function()
     local world, group = require("marea.world").get(), getmetatable(core.world()).__index
     for name in pairs(group) do

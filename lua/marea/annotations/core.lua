@@ -95,17 +95,23 @@ function core.utc() end
 ---@field relative? number (default 0)
 ---@field excuse? marea.excuse
 
+---@class marea.share
+---@field up_to? number share of the gate; absent in the last, which counts what lies beyond
+---@field count integer components with more than the share before and at most this one
+
 ---@class marea.comparison
 ---@field count integer components
 ---@field failing integer components outside the gate, or not finite
 ---@field rounding integer components that were excused
 ---@field max_abs number
 ---@field max_rel number over components where b is not 0
+---@field max_b number largest |b| that is finite
 ---@field worst integer component with the largest error measured by its gate, from 1; 0 for none
 ---@field worst_a number
 ---@field worst_b number
 ---@field dot_ab number sum of a b
 ---@field dot_bb number sum of b b
+---@field shares marea.share[] components by |a - b| / (absolute + relative |b|); the first: equal
 
 --- Compares two tensors component by component: |a - b| <= absolute + relative |b|.
 --- Errors, code 1: other numbers of elements, i32 and i64.

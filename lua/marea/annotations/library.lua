@@ -147,3 +147,52 @@
 ---@field message string
 ---@field code integer exit code of the program, 1 to 7
 ---@field peer? boolean another rank has said it already
+
+--- Two gradients under a gate, as parity.json has them.
+---@class marea.Gated
+---@field failing integer components outside the gate that are not excused
+---@field rounding integer components that are excused as rounding
+---@field max_abs number
+---@field max_rel number
+---@field atol number
+---@field rtol number
+---@field worst? {parameter: string, index: integer, values: number[]} index from 1; a, then b
+---@field ratio? number the one factor between a and b, where b is not zero
+
+---@class marea.ControlResult
+---@field name string
+---@field told_apart boolean whether this window can tell the control from the right answer
+---@field detected boolean
+---@field reason? string why it cannot be told apart
+---@field meaning string what the control does wrong
+---@field weighting? boolean it changes weights only
+---@field max_abs? number
+---@field failing? integer
+
+--- parity.json
+---@class marea.ParityReport
+---@field recipe string
+---@field components integer
+---@field world integer
+---@field objective string
+---@field reduction "mean"|"sum"
+---@field window table step, tokens, rank_tokens, sequences, masked_rank
+---@field loss number of the window, by the reference
+---@field f32 marea.Gated
+---@field f64 marea.Gated
+---@field equal_on_all_ranks boolean whether the reduced gradients are the same bits
+---@field begun_equal boolean whether the parameters were, before the window
+---@field controls marea.ControlResult[]
+---@field controls_pass boolean
+---@field factor? {value: number, name: string?} the gradient is off by one factor throughout
+---@field pass boolean
+
+--- What a checkpoint says besides tensors and history: state.json.
+---@class marea.CheckpointState
+---@field update integer
+---@field world integer number of ranks
+---@field streams string[] states of the ranks' own streams
+---@field microbatches integer[] used so far, of each rank
+---@field sequences integer[] used so far, of each rank
+---@field lock marea.Lock
+---@field history? string sha-256

@@ -164,6 +164,7 @@ local function run_command(options)
   return pass and 0 or failed
 end
 
+---@type marea.Command
 return {
   name = "check-loss",
   summary = "Check the example of 12 and 36 tokens: 2, 2.5 and 1.25.",

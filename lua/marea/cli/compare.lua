@@ -47,6 +47,7 @@ local function find(outputs, word)
   return folder
 end
 
+---@type marea.Command
 return {
   name = "compare",
   summary = "Compare two runs or checkpoints, and name the first difference.",

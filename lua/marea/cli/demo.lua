@@ -58,6 +58,7 @@ local function run_command(options)
   return good == #verdicts and 0 or failed
 end
 
+---@type marea.Command
 return {
   name = "demo",
   summary = "Run the whole protocol on two ranks and give a table of verdicts.",

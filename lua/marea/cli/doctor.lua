@@ -57,6 +57,7 @@ local function run(options)
   return good and 0 or 4
 end
 
+---@type marea.Command
 return {
   name = "doctor",
   summary = "Check on every rank whether marea can work here; exit code 4 when something is bad.",

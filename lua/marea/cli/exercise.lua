@@ -151,6 +151,7 @@ local function run_command(options)
   return report.pass and 0 or failed
 end
 
+---@type marea.Command
 return {
   name = "exercise",
   summary = "Predict the loss of 12 and 36 tokens on two ranks, then see it.",

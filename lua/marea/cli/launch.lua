@@ -39,6 +39,7 @@ local function seconds(text)
   return text
 end
 
+---@type marea.Command
 return {
   name = "launch",
   summary = "Start a command on several ranks of this machine.",

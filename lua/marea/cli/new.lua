@@ -51,6 +51,7 @@ local function run_command(options)
   return 0
 end
 
+---@type marea.Command
 return {
   name = "new",
   summary = "Write a commented recipe to start from.",

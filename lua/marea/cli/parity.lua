@@ -89,6 +89,7 @@ local function run_command(options)
   return verdict == "pass" and 0 or failed
 end
 
+---@type marea.Command
 return {
   name = "parity",
   summary = "Prove the recipe's own gradient against the reference, with controls.",

@@ -33,6 +33,7 @@ local function run_command(options)
   return 0
 end
 
+---@type marea.Command
 return {
   name = "prepare",
   summary = "Write a recipe's corpus, corpus card, plan and lock.",

@@ -55,6 +55,7 @@ local function run_command(options)
   return 0
 end
 
+---@type marea.Command
 return {
   name = "reference",
   summary = "Compute the gradient of the declared objective by one process.",

@@ -2,6 +2,7 @@
 
 local recipe = require "marea.recipe"
 
+---@type marea.Command
 local script = {
   name = "FILE.lua",
   summary = "train a recipe, or run a script",

@@ -88,6 +88,7 @@ local function world_list(text)
   return worlds
 end
 
+---@type marea.Command
 return {
   name = "test",
   summary = "Run the specs: spec/unit in one process, spec/world on several ranks, the others " ..

@@ -108,6 +108,7 @@ local function update_number(text)
   return number
 end
 
+---@type marea.Command
 return {
   name = "train",
   summary = "Train a recipe.",
