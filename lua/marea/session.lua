@@ -70,6 +70,7 @@ function Session:build(options)
   options = options or {}
   local config = self.config
   self.model = check_model(self.recipe, self.recipe.model(config))
+  if options.extra then self.model:parameter(options.extra.name, options.extra.shape) end
   self.model:materialize { seed = options.seed or config.seed, dtype = config.dtype }
   self:drive(options)
   self.optimizer = self.recipe.optimizer(self.model, config)

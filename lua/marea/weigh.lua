@@ -39,8 +39,11 @@ local function weigh_sequence(window, term, share, sequence)
   return entry
 end
 
-local function weigh_ranks(window, sequences)
-  local ranks = {}
+--- Sums of sequences by rank.
+---@param weighed table {window, sequences}
+---@return table[] ranks {rank, tokens, share, per_token}
+function weigh.ranks(weighed)
+  local window, sequences, ranks = weighed.window, weighed.sequences, {}
   for r, tokens in ipairs(window.rank_tokens) do
     ranks[r] = { rank = r - 1, tokens = tokens, share = 0 }
   end
@@ -96,7 +99,8 @@ function weigh.window(window)
   for sequence in window:sequences() do
     sequences[#sequences + 1] = weigh_sequence(window, term, share, sequence)
   end
-  return { ranks = weigh_ranks(window, sequences), sequences = sequences }
+  local ranks = weigh.ranks { window = window, sequences = sequences }
+  return { ranks = ranks, sequences = sequences }
 end
 
 -- The declared objective first, then the library's others, then the recipe's own units.

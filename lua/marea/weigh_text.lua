@@ -94,6 +94,29 @@ local function position_rows(report)
   return rows
 end
 
+-- What the loop weighs with, beside what was declared.
+local function measured_lines(verdict)
+  local lines = { "" }
+  local function add(format, ...) lines[#lines + 1] = format:format(...) end
+  if not verdict.measurable then
+    add("measured: %s", verdict.cause)
+    return lines
+  end
+  add("measured: a token of each rank weighs %s; %s", ratio(verdict.ranks),
+      verdict.pass and "as declared" or "NOT as declared")
+  if verdict.pass then return lines end
+  local worst = verdict.worst
+  add("  worst at sequence %s, position %d (rank %d, microbatch %d): declared %.6g, measured %.6g",
+      worst.sequence, worst.position, worst.rank, worst.microbatch, worst.declared, worst.measured)
+  if verdict.ratio then
+    add("  every position has %.6g times its declared weight", verdict.ratio)
+  elseif worst.ratio then
+    add("  there %.6g times the declared weight; the ratio differs among positions", worst.ratio)
+  end
+  add("  likely cause: %s", verdict.cause or "none of those that marea knows")
+  return lines
+end
+
 --- The tables of a report of weigh.recipe.
 ---@param report marea.WeighReport
 ---@param positions boolean whether every position gets its line
@@ -110,6 +133,10 @@ function weigh_text.of(report, positions)
   add(sequence_rows(report))
   if positions then add(position_rows(report)) end
   lines[#lines] = nil
+  if report.measured then
+    local measured = measured_lines(report.measured)
+    table.move(measured, 1, #measured, #lines + 1, lines)
+  end
   return table.concat(lines, "\n")
 end
 

@@ -5,17 +5,30 @@ local json = require "marea.json"
 local prepare = require "marea.prepare"
 local recipe_of = require "marea.recipe"
 local run_of = require "marea.run"
+local probe = require "marea.probe"
 local together = require "marea.together"
 local weigh = require "marea.weigh"
 local weigh_text = require "marea.weigh_text"
 local world_of = require "marea.world"
+
+local failed = 3
 
 local function define(parser)
   parser:argument("recipe", "The recipe's file."):argname("RECIPE.lua")
   parser:argument("overrides", "Config values."):args("*"):argname("key=value")
   parser:option("--step", "Which update's window (default: 1)."):argname("K")
     :convert(math.tointeger)
+  parser:flag("--measured", "Measure what the recipe's own loop weighs with, on the planned ranks.")
   parser:flag("--positions", "Also print the weight of every supervised position.")
+end
+
+-- All ranks run the loop; rank 0 judges.
+local function measure(recipe, step, shared)
+  recipe:require_ranks(shared.world:size())
+  local measured = probe.measure(recipe, step, shared)
+  local verdict = probe.judge(measured)
+  verdict.sequences, verdict.ranks = measured.sequences, weigh.ranks(measured)
+  return verdict
 end
 
 local function run_command(options)
@@ -25,15 +38,18 @@ local function run_command(options)
   local run <close> = run_of.open {
     outputs = options.outputs, name = options.run or recipe.name, way = "any", world = world,
   }
+  local shared = { world = world, corpus = prepared.corpus, plan = prepared.plan }
+  local verdict = options.measured and measure(recipe, options.step or 1, shared) or nil
   together.on_root(world, function()
-    local report = weigh.recipe(recipe, options.step or 1, {
-      world = world, corpus = prepared.corpus, plan = prepared.plan })
+    local report = weigh.recipe(recipe, options.step or 1, shared)
+    report.measured = verdict
     core.file.write(run:path("weigh.json"), json.encode(report, { indent = true }) .. "\n")
     print(options.json and json.encode(report) or weigh_text.of(report, options.positions))
   end)
-  return 0
+  return (not verdict or verdict.pass) and 0 or failed
 end
 
+---@type marea.Command
 return {
   name = "weigh",
   summary = "Show the weight of every rank, sequence and position under each objective.",
