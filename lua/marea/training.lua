@@ -142,8 +142,8 @@ end
 --- Trains a recipe: to config.stop, else to the end; a resume at or behind `stop` goes to the end.
 --- All ranks call it.
 --- Errors: code 1 for the disk, code 2 for options, plans and checkpoints that do not fit, code 3
---- for damage and locks that differ, code 4 for a folder in use, code 5 for a refused window, code 6
---- for ranks that disagree; what callbacks raise.
+--- for damage and locks that differ, code 4 for a folder in use, code 5 for a refused window, code
+--- 6 for ranks that disagree; what callbacks raise.
 ---@param recipe marea.Recipe
 ---@param options marea.TrainOptions
 ---@return marea.Trained result
