@@ -39,9 +39,21 @@ static void set_number(lua_State *L, const char *name, double value) {
   lua_setfield(L, -2, name);
 }
 
+/* Sets `shares` of the table at the top of the stack. */
+static void set_shares(lua_State *L, const mr_comparison *found) {
+  lua_createtable(L, MR_SHARE_COUNT, 0);
+  for (int i = 0; i < MR_SHARE_COUNT; i++) {
+    lua_createtable(L, 0, 2);
+    if (i < MR_SHARE_EDGES) set_number(L, "up_to", mr_share_edges[i]);
+    set_integer(L, "count", found->shares[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_setfield(L, -2, "shares");
+}
+
 /* compare(a, b, {absolute=, relative=, excuse={factor=, scale=, a=, b=, absolute=, relative=}})
  * -> {count, failing, rounding, max_abs, max_rel, worst (1-based; 0: none), worst_a, worst_b,
- *     dot_ab, dot_bb} */
+ *     max_b, dot_ab, dot_bb, shares = {{up_to (absent in the last), count}}} */
 static int compare(lua_State *L) {
   mr_comparison found;
   mr_excuse excuse;
@@ -51,17 +63,19 @@ static int compare(lua_State *L) {
   mr_gate gate = {mr_lua_option_number(L, 3, "absolute", 0),
                   mr_lua_option_number(L, 3, "relative", 0)};
   MR_LUA_TRY(L, mr_tensor_compare(a, b, gate, read_excuse(L, &excuse), &found));
-  lua_createtable(L, 0, 10);
+  lua_createtable(L, 0, 12);
   set_integer(L, "count", found.count);
   set_integer(L, "failing", found.failing);
   set_integer(L, "rounding", found.rounding);
   set_integer(L, "worst", found.worst + 1);
   set_number(L, "max_abs", found.max_abs);
   set_number(L, "max_rel", found.max_rel);
+  set_number(L, "max_b", found.max_b);
   set_number(L, "worst_a", found.worst_a);
   set_number(L, "worst_b", found.worst_b);
   set_number(L, "dot_ab", found.dot_ab);
   set_number(L, "dot_bb", found.dot_bb);
+  set_shares(L, &found);
   return 1;
 }
 

@@ -3,6 +3,9 @@
 #include <math.h>
 #include <stddef.h>
 
+const double mr_share_edges[MR_SHARE_EDGES] = {0,    1e-8, 1e-7, 1e-6, 1e-5, 1e-4,
+                                               1e-3, 1e-2, 1e-1, 1,    10};
+
 static double element(const mr_tensor *tensor, int64_t i) {
   if (tensor->dtype == MR_F32) return (double)((const float *)mr_tensor_data(tensor))[i];
   return ((const double *)mr_tensor_data(tensor))[i];
@@ -10,7 +13,9 @@ static double element(const mr_tensor *tensor, int64_t i) {
 
 static double limit(mr_gate gate, double b) { return gate.absolute + gate.relative * fabs(b); }
 
-static int holds(double a, double b, mr_gate gate) { return fabs(a - b) <= limit(gate, b); }
+static int holds(double a, double b, mr_gate gate) {
+  return isfinite(a) && isfinite(b) && fabs(a - b) <= limit(gate, b);
+}
 
 static mr_status check_pair(const mr_tensor *a, const mr_tensor *b) {
   MR_TRY(mr_tensor_readable(a, "the first tensor of a comparison"));
@@ -32,8 +37,15 @@ static int excused(const mr_excuse *excuse, int64_t i, double difference, double
 static void note(mr_comparison *result, double a, double b, double difference) {
   if (difference > result->max_abs) result->max_abs = difference;
   if (b != 0 && difference / fabs(b) > result->max_rel) result->max_rel = difference / fabs(b);
+  if (isfinite(b) && fabs(b) > result->max_b) result->max_b = fabs(b);
   result->dot_ab += a * b;
   result->dot_bb += b * b;
+}
+
+static void count_share(mr_comparison *result, double share) {
+  int i = 0;
+  while (i < MR_SHARE_EDGES && share > mr_share_edges[i]) i++;
+  result->shares[i]++;
 }
 
 mr_status mr_tensor_compare(const mr_tensor *a, const mr_tensor *b, mr_gate gate,
@@ -49,9 +61,13 @@ mr_status mr_tensor_compare(const mr_tensor *a, const mr_tensor *b, mr_gate gate
   for (int64_t i = 0; i < a->count; i++) {
     double x = element(a, i), y = element(b, i);
     double difference = fabs(x - y), allowed = limit(gate, y);
-    if (!isfinite(x) || !isfinite(y)) difference = INFINITY;
+    if (!isfinite(x) || !isfinite(y)) { /* an infinite b would allow everything */
+      difference = INFINITY;
+      allowed = 0;
+    }
     note(result, x, y, difference);
     double share = allowed > 0 ? difference / allowed : (difference > 0 ? INFINITY : 0);
+    count_share(result, share);
     if (share > worst) {
       worst = share;
       result->worst = i;

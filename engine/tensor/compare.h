@@ -21,12 +21,19 @@ typedef struct mr_excuse {
   mr_gate gate;
 } mr_excuse;
 
+/* Components are counted by their share of the gate, |a - b| / (absolute + relative |b|): shares[0]
+ * have none, shares[i] at most mr_share_edges[i], and the last lie beyond all edges. */
+enum { MR_SHARE_EDGES = 11, MR_SHARE_COUNT = MR_SHARE_EDGES + 1 };
+extern const double mr_share_edges[MR_SHARE_EDGES];
+
 typedef struct mr_comparison {
   int64_t count, failing, rounding;
   double max_abs, max_rel; /* max_rel over components with b != 0 */
+  double max_b;            /* largest |b| that is finite */
   int64_t worst;           /* component with the largest |a - b| / gate; -1 when count is 0 */
   double worst_a, worst_b;
   double dot_ab, dot_bb; /* sums of a b and b b: their ratio is the one factor between a and b */
+  int64_t shares[MR_SHARE_COUNT];
 } mr_comparison;
 
 /* Compares host tensors of reals with equal counts; dtypes may differ. A component that is not

@@ -3,6 +3,7 @@
 
 local controls = require "marea.controls"
 local core = require "marea.core"
+local parity_table = require "marea.parity_table"
 local reference = require "marea.reference"
 local Session = require "marea.session"
 local sabotage = require "marea.sabotage"
@@ -97,6 +98,7 @@ function parity.compare(model, a, b, gate, excuse)
     worst = name and { parameter = name, index = index,
                        values = { found.worst_a, found.worst_b } } or nil,
     ratio = found.dot_bb > 0 and found.dot_ab / found.dot_bb or nil,
+    shares = found.shares,
   }
 end
 
@@ -132,12 +134,14 @@ local function find_factor(run, step)
 end
 
 local function compare_runs(f32, f64, step)
-  f64.result = parity.compare(f64.model, f64.actual, f64.reference.gradient, parity.gates.f64)
-  f32.result = parity.compare(f32.model, f32.actual, f32.reference.gradient, parity.gates.f32, {
-    factor = parity.gates.rounding, scale = f32.reference.absolute,
-    a = f64.actual, b = f64.reference.gradient,
-    absolute = parity.gates.f64.absolute, relative = parity.gates.f64.relative,
-  })
+  local gates = parity.gates
+  local wide = { a = f64.actual, b = f64.reference.gradient, gate = gates.f64 }
+  local narrow = { a = f32.actual, b = f32.reference.gradient, gate = gates.f32, excuse = {
+    factor = gates.rounding, scale = f32.reference.absolute, a = wide.a, b = wide.b,
+    absolute = gates.f64.absolute, relative = gates.f64.relative } }
+  f64.result = parity.compare(f64.model, wide.a, wide.b, wide.gate)
+  f32.result = parity.compare(f32.model, narrow.a, narrow.b, narrow.gate, narrow.excuse)
+  f64.parameters = parity_table.of(f64.model, narrow, wide)
   return find_factor(f64, step)
 end
 
@@ -232,7 +236,8 @@ local function report(recipe, f32, f64, step, options, results, factor)
     objective = recipe.config.objective, reduction = recipe.config.reduction,
     window = describe_window(f64.reference.windows, step, options),
     loss = f64.reference.loss,
-    f32 = f32.result, f64 = f64.result, equal_on_all_ranks = alike, begun_equal = begun_alike,
+    f32 = f32.result, f64 = f64.result, parameters = f64.parameters,
+    equal_on_all_ranks = alike, begun_equal = begun_alike,
     controls = results, controls_pass = seen, factor = factor,
     pass = exact and seen,
   }
@@ -240,8 +245,8 @@ end
 
 --- Proves, or refutes, that the recipe's loop computes the gradient of its declared objective on a
 --- window. All ranks of the session's world call it together.
---- Errors: code 2 as Session.open, code 5 for a refused window, code 6 for ranks that disagree; what
---- callbacks raise.
+--- Errors: code 2 as Session.open, code 5 for a refused window, code 6 for ranks that disagree;
+--- what callbacks raise.
 ---@param recipe marea.Recipe
 ---@param options? {step?: integer, shared?: marea.SessionParts} step: which window, 1 unless given
 ---@return marea.ParityReport? report on rank 0; nil elsewhere

@@ -121,9 +121,10 @@
 ---@field config {values: table<string, any>, hash: string}
 ---@field files marea.LockedFile[]
 ---@field accepted string[] fields whose difference was ever let through
+---@field init? string sha-256 of the file whose weights the run began with
 
 ---@class marea.Difference
----@field field string "corpus", "plan", "config.KEY" or "files.NAME"
+---@field field string "corpus", "plan", "config.KEY", "files.NAME" or "init"
 ---@field a any
 ---@field b any
 
@@ -158,6 +159,7 @@
 ---@field rtol number
 ---@field worst? {parameter: string, index: integer, values: number[]} index from 1; a, then b
 ---@field ratio? number the one factor between a and b, where b is not zero
+---@field shares marea.share[] components by the share of the gate that they use
 
 ---@class marea.ControlResult
 ---@field name string
@@ -180,6 +182,7 @@
 ---@field loss number of the window, by the reference
 ---@field f32 marea.Gated
 ---@field f64 marea.Gated
+---@field parameters marea.ParameterParity[]
 ---@field equal_on_all_ranks boolean whether the reduced gradients are the same bits
 ---@field begun_equal boolean whether the parameters were, before the window
 ---@field controls marea.ControlResult[]
