@@ -74,6 +74,16 @@ function fault.is(value)
   return type(value) == "table" and debug.getmetatable(value) == meta
 end
 
+local function text_of(value)
+  local meta_of_value = debug.getmetatable(value)
+  if type(value) == "string" or type(value) == "number" or
+      meta_of_value and meta_of_value.__tostring then
+    return tostring(value)
+  end
+  return value == nil and "an error without a message" or
+    ("an error whose value is a %s and no text"):format(type(value))
+end
+
 --- Message and exit code of any error value. An error that is no fault, such as a string that a
 --- recipe raised, keeps its own text and has code 1.
 ---@param value any what pcall returned after false
@@ -81,7 +91,29 @@ end
 ---@return integer code
 function fault.of(value)
   if fault.is(value) then return value.message, value.code end
-  return tostring(value), 1
+  return text_of(value), 1
+end
+
+-- Whether a text begins with "file:line: " of a file outside the library.
+local function has_line(text)
+  local file = text:match("^([^\n]-):%d+: ")
+  local level, info = 2, nil
+  repeat
+    info = debug.getinfo(level, "S")
+    if info and info.short_src == file then return not belongs_to_library(info.source) end
+    level = level + 1
+  until not info
+  return file ~= nil
+end
+
+--- Makes a fault of whatever was raised, for xpcall: faults stay as they are; any other error has
+--- code 1, and gets the first line outside the library in front unless its text begins with one.
+---@param value any
+---@return marea.Fault fault
+function fault.seize(value)
+  if fault.is(value) then return value end
+  local text = text_of(value)
+  return fault.new(1, (has_line(text) and "" or fault.where()) .. text)
 end
 
 return fault

@@ -10,11 +10,13 @@ local loader = {}
 
 local library_folder = debug.getinfo(1, "S").source:match("^@(.*[/\\])loader%.lua$") or ""
 
+-- The text of a file, or nil and why there is none ("x.lua: No such file or directory").
 local function readable(path)
-  local file = io.open(path, "r")
-  local text = file and file:read("a")
-  if file then file:close() end
-  return text
+  local file, problem = io.open(path, "r")
+  if not file then return nil, problem end
+  local text, why = file:read("a")
+  file:close()
+  return text, why and ("%s: %s"):format(path, why)
 end
 
 local function folder_of(path)
@@ -28,8 +30,9 @@ local function name_beside(folder, path)
 end
 
 local function compile(context, path)
-  local text = readable(path)
-  if not text then fault.raise(2, "cannot read %s", path) end
+  local text, unread = readable(path)
+  if not text then fault.raise(2, "cannot read %s", unread) end
+  if text:sub(1, 1) == "\27" then fault.raise_at(2, path, "expected Lua text, got compiled Lua") end
   local chunk, problem = load(text:gsub("^#[^\n]*", ""), "@" .. path, "t", context.environment)
   if not chunk then error(fault.new(2, problem), 0) end
   return chunk, text
@@ -86,6 +89,16 @@ local function environment_for(context)
   return setmetatable(environment, { __index = _G })
 end
 
+-- A recipe that ended the process itself would leave no message and no exit code that means
+-- anything, so one that calls os.exit is refused. Scripts may.
+local function forbid_exit(environment)
+  environment.os = setmetatable({
+    exit = function()
+      fault.raise(2, "a recipe cannot call os.exit; it can raise an error")
+    end,
+  }, { __index = os })
+end
+
 -- Raised while a recipe is being loaded, an error is the recipe's (code 2); a script that declares
 -- no recipe is simply running by then (code 1). Which one a file is cannot be asked before it has
 -- returned, so its text decides.
@@ -105,11 +118,11 @@ function loader.run(path, ...)
   local chunk, text = compile(context, path)
   context.text = text
   record(context, name_beside(context.folder, path), path)
+  local code = code_of_text(text)
+  if code == 2 then forbid_exit(context.environment) end
   local function blame(raised)
     if fault.is(raised) then return raised end
-    local message = tostring(raised)
-    if message:sub(1, #library_folder) == library_folder then message = fault.where() .. message end
-    return fault.new(code_of_text(text), message)
+    return fault.new(code, fault.seize(raised).message)
   end
   local results = table.pack(xpcall(chunk, blame, ...))
   if not results[1] then error(results[2], 0) end

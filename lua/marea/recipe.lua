@@ -2,6 +2,7 @@
 -- checked, defaults filled in, the config resolved. Checks run in `load`, which knows the file, so
 -- a message begins with the line of the field that is wrong.
 
+local anchor = require "marea.anchor"
 local config = require "marea.config"
 local fault = require "marea.fault"
 local loader = require "marea.loader"
@@ -46,9 +47,6 @@ end
 ---@param definition marea.Definition name, corpus, model, optimizer and plan must be there
 ---@return marea.Declaration declaration
 function recipe.declare(definition)
-  if type(definition) ~= "table" then
-    fault.raise(2, "marea.recipe expects one table, got %s", type(definition))
-  end
   return setmetatable({ definition = definition }, declaration)
 end
 
@@ -85,6 +83,10 @@ local function has_type(value, kinds)
 end
 
 local function check_fields(definition, place)
+  if type(definition) ~= "table" then
+    fault.raise_at(2, place(""), "marea.recipe expects one table, got %s",
+                   definition == nil and "nothing" or type(definition))
+  end
   for key in pairs(definition) do
     if not fields[key] then
       local near = nearest.find(tostring(key), in_order)
@@ -100,6 +102,12 @@ local function check_fields(definition, place)
     elseif value ~= nil and not has_type(value, kinds) then
       fault.raise_at(2, place(key), "the recipe's %s must be a %s, got a %s", key,
                      table.concat(kinds, " or a "), type(value))
+    end
+  end
+  for name, unit in pairs(definition.units or {}) do
+    if type(unit) ~= "function" and type(unit) ~= "table" then
+      fault.raise_at(2, place("units"), "the recipe's unit %s must be a function or a list of " ..
+                     "terms, got a %s", tostring(name), type(unit))
     end
   end
   if not definition.name:find("^%w[%w_.-]*$") then
@@ -141,12 +149,12 @@ end
 
 -- The objective's name goes into the config before overrides do, so that `objective=NAME` and the
 -- lock treat it like any other key.
-local function resolve_objective(definition, values, given_name)
-  local named = objectives_by_name(definition.units)
-  if definition.objective and values.objective == given_name then
-    if type(definition.objective) ~= "string" then return definition.objective end
+local function resolve_objective(definition, values, given_name, place)
+  local named, given = objectives_by_name(definition.units), values.objective == given_name
+  if given and definition.objective and type(definition.objective) ~= "string" then
+    return definition.objective
   end
-  return find_objective(named, values.objective, "")
+  return find_objective(named, values.objective, given and given_name and place "objective" or "")
 end
 
 local function given_config(definition, place)
@@ -163,20 +171,6 @@ local function given_config(definition, place)
     given.objective = name_of_objective(objectives_by_name(definition.units), objective)
   end
   return given
-end
-
-local anchor = [[
-local call, pack, unpack = ...
-return function(...) local results = pack(call(...)) return unpack(results, 1, results.n) end]]
-
--- A callback that ends in `return nn.cross_entropy(...)` leaves the stack before the library runs
--- (a tail call), and with it the line to blame. So each callback runs inside a function that
--- stands, for the stack, on the line where the callback begins.
-local function anchored(callback)
-  local info = callback and debug.getinfo(callback, "S")
-  if not info or info.source:sub(1, 1) ~= "@" then return callback end
-  local text = ("\n"):rep(info.linedefined - 1) .. anchor:gsub("\n", " ")
-  return assert(load(text, info.source, "t"))(callback, table.pack, table.unpack)
 end
 
 ---@class marea.ResolveOptions
@@ -216,19 +210,33 @@ function recipe.resolve(declared, options)
     path = context.path,
     files = context.files,
     config = config.read_only(values, rules),
-    corpus = anchored(definition.corpus),
-    model = anchored(definition.model),
-    optimizer = anchored(definition.optimizer),
-    plan = anchored(definition.plan),
-    loss = anchored(definition.loss) or default_loss,
-    objective = resolve_objective(definition, values, given.objective),
-    accumulate = anchored(definition.accumulate) or default_accumulate,
+    corpus = anchor.callback(definition.corpus),
+    model = anchor.callback(definition.model),
+    optimizer = anchor.callback(definition.optimizer),
+    plan = anchor.callback(definition.plan),
+    loss = anchor.callback(definition.loss) or anchor.bound(place "loss", default_loss),
+    objective = resolve_objective(definition, values, given.objective, place),
+    accumulate = anchor.callback(definition.accumulate) or
+      anchor.bound(place "accumulate", default_accumulate),
     replicate = definition.replicate ~= false,
-    schedule = anchored(definition.schedule),
+    schedule = anchor.callback(definition.schedule),
     units = definition.units or {},
     declared = declared,
     options = options,
+    place = place,
+    anchors = {},
   }, loaded)
+end
+
+--- Calls a function of the library on behalf of a field: what it refuses is blamed on the line of
+--- the recipe where the field begins (of the declaration, for a field that is not given).
+---@param field string
+---@param action function
+---@param ... any its arguments
+---@return any ... its results
+function loaded:at(field, action, ...)
+  self.anchors[field] = self.anchors[field] or anchor.place(self.place(field))
+  return self.anchors[field](action, ...)
 end
 
 --- Loads a recipe's file. A script gets the words as its `...`.

@@ -17,8 +17,8 @@ local failure = { trace = false }
 ---@param value any the error value
 ---@return marea.Caught caught
 function failure.catch(value)
-  local message, code = fault.of(value)
-  return { message = message, code = code, peer = fault.is(value) and value.peer or false,
+  local raised = fault.seize(value)
+  return { message = raised.message, code = raised.code, peer = raised.peer or false,
            trace = debug.traceback("", 2) }
 end
 
