@@ -29,12 +29,19 @@ local function distinct(texts)
   return list
 end
 
+-- The words of the command line that the config was made with.
+local function overrides_of(recipe)
+  local given = recipe.options.overrides or {}
+  return json.array(type(given[1]) == "string" and given or {})
+end
+
 -- Runs on all ranks.
 local function describe(session, recipe)
   local device = core.device()
   return {
     version = require "marea.version", name = recipe.name, recipe = recipe.path,
-    config = config.values(recipe.config), objective = recipe.config.objective,
+    config = config.values(recipe.config), overrides = overrides_of(recipe),
+    objective = recipe.config.objective,
     world = session.world:size(), board = session.world.group:board(),
     hosts = distinct(together.texts(session.world, core.process.host())),
     instruction_set = device.instruction_set, blas = device.blas, threads = device.threads,
@@ -42,17 +49,24 @@ local function describe(session, recipe)
   }
 end
 
+--- Writes run.json, on rank 0. Errors: code 1.
 function Record:write()
   if not self.run:writes() then return end
   core.file.write(self.run:path("run.json"), json.encode(self.values, { indent = true }) .. "\n")
 end
 
+---@class marea.RecordSource
+---@field own boolean whether it is a checkpoint of this run
+---@field folder string
+---@field update integer
+---@field accepted string[] fields of the lock that may differ
+---@field controls string[] what the resume gets wrong
+
 --- Begins the record of a run that starts anew, or takes up that of a run that goes on. All ranks
 --- call it.
 ---@param run marea.Run
 ---@param session marea.Session
----@param from? {own: boolean, folder: string, update: integer, accepted: string[],
----  controls: string[]} the checkpoint that it goes on from; own: it is one of this run
+---@param from? marea.RecordSource the checkpoint that it goes on from
 ---@return marea.RunRecord
 function run_record.begin(run, session, from)
   local values = describe(session, session.recipe)
@@ -89,7 +103,7 @@ function Record:note_save(folder)
 end
 
 --- Ends the record.
----@param outcome string "complete", "stopped" or "failed"
+---@param outcome "complete"|"stopped"|"failed"
 ---@param message? string why
 function Record:finish(outcome, message)
   self.values.outcome, self.values.message = outcome, message
@@ -97,10 +111,11 @@ function Record:finish(outcome, message)
   self:write()
 end
 
--- Of a run that an error ends; a disk that cannot take this either keeps "running".
+-- Of a run that an error ends; a disk that cannot take this either keeps "running". The command's
+-- message handler may have seen the error before, and made a table of it.
 function Record:__close(problem)
   if problem == nil or self.values.ended then return end
-  local message = require("marea.fault").of(problem)
+  local message = type(problem) == "table" and problem.message or tostring(problem)
   pcall(self.finish, self, "failed", message)
 end
 
