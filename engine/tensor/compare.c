@@ -30,7 +30,8 @@ static mr_status check_pair(const mr_tensor *a, const mr_tensor *b) {
 }
 
 static int excused(const mr_excuse *excuse, int64_t i, double difference, double allowed) {
-  if (!excuse || !(difference - allowed <= excuse->factor * element(excuse->scale, i))) return 0;
+  if (!excuse || !isfinite(difference)) return 0;
+  if (!(difference - allowed <= excuse->factor * element(excuse->scale, i))) return 0;
   return holds(element(excuse->a, i), element(excuse->b, i), excuse->gate);
 }
 
