@@ -2,6 +2,7 @@
 -- the objective alone. The recipe's accumulate, the reducer and the ranks take no part in it.
 
 local core = require "marea.core"
+local fault = require "marea.fault"
 local loss = require "marea.loss"
 local Window = require "marea.window"
 
@@ -13,7 +14,8 @@ local reference = {}
 ---@field loss number of the window, as declared
 ---@field windows marea.Window[] by rank, rank 0 at 1
 
---- The windows of all planned ranks, counted by this process.
+--- The windows of all planned ranks, counted by this process. Errors: code 2 for an update that the
+--- plan does not have, code 5 for a window that is refused.
 --- Errors, code 5: as Window:count.
 ---@param session marea.Session corpus, plan, config, terms
 ---@param step integer update, from 1
@@ -21,6 +23,9 @@ local reference = {}
 ---@return marea.Window[] windows by rank, rank 0 at 1
 function reference.windows(session, step, options)
   local windows = {}
+  if not session.plan[step] then
+    fault.raise_at(2, "", "the plan has %d steps, and update %d was asked for", #session.plan, step)
+  end
   for rank = 0, #session.plan[step] - 1 do
     windows[rank + 1] = Window.new(session, step, rank, options):count()
   end
