@@ -4,7 +4,8 @@
 --   optimizer.safetensors    the optimizer's state, "m.NAME" and the like; its kind and steps
 --   state.json               update, position, random states of every rank, lock, history's hash
 --   history.jsonl            one line per update
---   manifest.json            run, update, and length and sha-256 of each file; then its own
+--   manifest.json            run, update, and length and sha-256 of each file (of the tensor files
+--                            also of each tensor); then its own sha-256
 --
 -- Nothing in it but the manifest's run depends on time, host or path. A folder is read only when
 -- every file is as the manifest says.
@@ -13,17 +14,14 @@ local core = require "marea.core"
 local fault = require "marea.fault"
 local history_of = require "marea.history"
 local json = require "marea.json"
+local lock_of = require "marea.lock"
+local seal = require "marea.manifest"
 
 local checkpoint = {}
 
 local parts = { "parameters.safetensors", "optimizer.safetensors", "state.json", "history.jsonl" }
 local manifest_name = "manifest.json"
 local format = 1
-
-local function bytes_of(path)
-  local stream <close> = io.open(path, "rb")
-  return stream and stream:seek("end")
-end
 
 local function damaged(path, message, ...)
   fault.raise_at(3, "", "%s is damaged: " .. message, path, ...)
@@ -39,10 +37,7 @@ end
 
 local function write_manifest(folder, run, update)
   local files = {}
-  for _, name in ipairs(parts) do
-    local path = folder .. "/" .. name
-    files[name] = { bytes = bytes_of(path), sha256 = core.file.sha256_of(path) }
-  end
+  for _, name in ipairs(parts) do files[name] = seal.seal(folder .. "/" .. name) end
   core.file.write(folder .. "/" .. manifest_name,
                   sealed { format = format, run = run, update = update, files = files })
 end
@@ -52,7 +47,7 @@ end
 ---@field parameters marea.named_tensor[]
 ---@field optimizer marea.named_tensor[]
 ---@field optimizer_metadata table<string, string>
----@field state table update, world, streams, microbatches, sequences, lock
+---@field state marea.CheckpointState
 ---@field history marea.History
 
 ---@class marea.Manifest
@@ -65,7 +60,7 @@ end
 ---@class marea.Checkpoint
 ---@field folder string
 ---@field manifest marea.Manifest
----@field state table
+---@field state marea.CheckpointState
 ---@field history marea.History
 ---@field parameters marea.safetensors to be closed
 ---@field optimizer marea.safetensors to be closed
@@ -91,11 +86,6 @@ end
 
 -- --- reading ----------------------------------------------------------------------------------
 
-local function is_entry(entry)
-  return type(entry) == "table" and math.type(entry.bytes) == "integer" and
-    type(entry.sha256) == "string"
-end
-
 --- The manifest of a checkpoint; its files are not looked at.
 --- Errors, code 3: none there, or altered.
 ---@param folder string
@@ -109,7 +99,8 @@ function checkpoint.manifest(folder)
   local record, problem = json.decode(text)
   if type(record) ~= "table" then damaged(path, "%s", problem or "it is no object") end
   local found = tostring(record.sha256)
-  local expected = sealed(record)
+  local good, expected = pcall(sealed, record)
+  if not good then damaged(path, "it is not written as marea writes it") end
   if found ~= record.sha256 then
     damaged(path, "its own sha-256 should be %s, it says %s", record.sha256, found)
   end
@@ -118,28 +109,42 @@ function checkpoint.manifest(folder)
     fault.raise_at(3, "", "%s has format %s, this marea reads %d", path, tostring(record.format),
                    format)
   end
+  if type(record.files) ~= "table" or math.type(record.update) ~= "integer" then
+    damaged(path, "it has no files or no update")
+  end
   return record
 end
 
-local function verify_file(path, entry)
-  if not is_entry(entry) then damaged(path, "the manifest does not list it") end
-  local bytes = bytes_of(path)
-  if not bytes then damaged(path, "expected %d bytes, there is no such file", entry.bytes) end
-  if bytes ~= entry.bytes then damaged(path, "expected %d bytes, found %d", entry.bytes, bytes) end
-  local hash = core.file.sha256_of(path)
-  if hash ~= entry.sha256 then
-    damaged(path, "expected sha-256 %s, found %s", entry.sha256, hash)
-  end
-end
-
 --- Checks every byte of a checkpoint against its manifest.
---- Errors, code 3, naming the file, what was expected and what was found.
+--- Errors, code 3, naming the file, the tensor where it is a tensor file, what was expected and
+--- what was found.
 ---@param folder string
 ---@return marea.Manifest manifest
 function checkpoint.verify(folder)
   local manifest = checkpoint.manifest(folder)
-  for _, name in ipairs(parts) do verify_file(folder .. "/" .. name, manifest.files[name]) end
+  for _, name in ipairs(parts) do seal.check(folder .. "/" .. name, manifest.files[name]) end
   return manifest
+end
+
+local function is_list(value, count, is_item)
+  if type(value) ~= "table" or #value ~= count then return false end
+  for i = 1, count do
+    if not is_item(value[i]) then return false end
+  end
+  return true
+end
+
+local function is_text(value) return type(value) == "string" end
+local function is_integer(value) return math.type(value) == "integer" end
+
+-- What a state lacks; nil when it has all that is read of it.
+local function missing_in(state)
+  local world = is_integer(state.world) and state.world > 0 and state.world or nil
+  if not world then return "world" end
+  if not is_list(state.streams, world, is_text) then return "streams" end
+  if not is_list(state.microbatches, world, is_integer) then return "microbatches" end
+  if not is_list(state.sequences, world, is_integer) then return "sequences" end
+  if not lock_of.is(state.lock) then return "lock" end
 end
 
 local function read_state(folder, manifest)
@@ -149,6 +154,8 @@ local function read_state(folder, manifest)
   if state.update ~= manifest.update then
     damaged(path, "expected update %d, found %s", manifest.update, tostring(state.update))
   end
+  local missing = missing_in(state)
+  if missing then damaged(path, "it has no %s as a checkpoint has them", missing) end
   return state
 end
 

@@ -136,15 +136,21 @@ function json.encode(value, options)
   return (dkjson.encode(copy, { indent = options and options.indent or false }))
 end
 
+local deepest = 200 -- lists and objects within each other
+local too_deep = ("lists and objects within each other more than %d deep"):format(deepest)
+
 -- dkjson reads leniently; what it made of a text must still be objects with names and plain lists.
-local function check_shape(value)
-  if type(value) ~= "table" then return true end
+-- Returns what is wrong.
+local function shape_problem(value, depth)
+  if type(value) ~= "table" then return nil end
+  if depth == deepest then return too_deep end
   local meta = getmetatable(value)
   local wanted = meta and meta.__jsontype == "object" and "string" or "number"
   for key, item in pairs(value) do
-    if type(key) ~= wanted or not check_shape(item) then return false end
+    if type(key) ~= wanted then return "an object or list that is badly formed" end
+    local problem = shape_problem(item, depth + 1)
+    if problem then return problem end
   end
-  return true
 end
 
 --- Decodes one JSON value. null becomes nil. Returns nil and a message that says where on errors:
@@ -153,9 +159,10 @@ end
 ---@return any value
 ---@return string? problem "… at line L, column C" when the text is no JSON
 function json.decode(text)
-  local value, after, problem = dkjson.decode(text, 1, nil)
+  local good, value, after, problem = pcall(dkjson.decode, text, 1, nil)
+  if not good then return nil, too_deep end -- it recurses until Lua's stack is full
+  problem = problem or shape_problem(value, 0)
   if problem then return nil, problem end
-  if not check_shape(value) then return nil, "an object or list that is badly formed" end
   local rest = text:find("%S", after)
   if rest then
     local _, newlines = text:sub(1, rest):gsub("\n", "")

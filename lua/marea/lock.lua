@@ -1,6 +1,8 @@
 -- Locks: hashes of everything that decides what a run computes: corpus, plan, config, and every Lua
 -- file of the recipe. Two runs under equal locks, on equal ranks, compute the same.
 --
+-- A run that began with the weights of a file (train --init) has the file's hash as `init`.
+--
 -- Keys that only say where, how long and how often (device, stop, updates, keep, save_every,
 -- evaluate_every) are no part of it. So a run may go on under more updates than it was planned for:
 -- its plan is then longer, and is compared by the links of its chain (see plan.lua) over the steps
@@ -97,6 +99,9 @@ function lock.compare(a, b)
   compare_plans(a.plan, b.plan, differences)
   compare_maps("config.", a.config.values, b.config.values, differences)
   compare_maps("files.", by_name(a.files), by_name(b.files), differences)
+  if a.init ~= b.init then
+    differences[#differences + 1] = { field = "init", a = a.init, b = b.init }
+  end
   return differences
 end
 
@@ -146,6 +151,9 @@ end
 ---@param accepted? string[] fields whose difference is let through
 ---@return marea.Lock record the current lock, with every difference that was ever let through
 function lock.continue(recorded, current, accepted)
+  local record = {}
+  for key, value in pairs(current) do record[key] = value end
+  record.init = recorded.init -- what a run began with stays
   local granted = granted_fields(accepted or {}, { recorded, current })
   local all, seen, refused = {}, {}, {}
   local function add(field)
@@ -153,7 +161,7 @@ function lock.continue(recorded, current, accepted)
     seen[field] = true
   end
   for _, field in ipairs(recorded.accepted or {}) do add(field) end
-  for _, difference in ipairs(lock.compare(recorded, current)) do
+  for _, difference in ipairs(lock.compare(recorded, record)) do
     if granted[difference.field] then
       add(difference.field)
     else
@@ -165,8 +173,6 @@ function lock.continue(recorded, current, accepted)
                    "difference through)", table.concat(refused, "; "))
   end
   table.sort(all)
-  local record = {}
-  for key, value in pairs(current) do record[key] = value end
   record.accepted = json.array(all)
   return record
 end
@@ -178,14 +184,37 @@ function lock.write(path, record)
   core.file.write(path, json.encode(record, { indent = true }) .. "\n")
 end
 
+local function is_files(value)
+  if type(value) ~= "table" then return false end
+  for _, file in ipairs(value) do
+    if type(file) ~= "table" or type(file.name) ~= "string" or type(file.sha256) ~= "string" then
+      return false
+    end
+  end
+  return true
+end
+
+--- Whether a value that was read from a file has all that a lock has.
+---@param value any
+---@return boolean
+function lock.is(value)
+  if type(value) ~= "table" or type(value.corpus) ~= "string" then return false end
+  local steps, settings = value.plan, value.config
+  return type(steps) == "table" and math.type(steps.ranks) == "integer" and
+    type(steps.hash) == "string" and type(steps.chain) == "string" and
+    type(settings) == "table" and type(settings.values) == "table" and is_files(value.files) and
+    (value.accepted == nil or type(value.accepted) == "table") and
+    (value.init == nil or type(value.init) == "string")
+end
+
 --- Reads what lock.write wrote. Errors: code 1 for a file that cannot be read, code 3 for one that
 --- is no lock.
 ---@param path string
 ---@return marea.Lock record
 function lock.read(path)
   local record, problem = json.decode(core.file.read(path))
-  if type(record) ~= "table" or not (record.corpus and record.plan and record.config) then
-    fault.raise_at(3, path, "no lock: %s", problem or "it has no corpus, plan or config")
+  if not lock.is(record) then
+    fault.raise_at(3, path, "no lock: %s", problem or "it lacks a part of one")
   end
   return record
 end

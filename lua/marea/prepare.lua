@@ -17,10 +17,12 @@ local prepare = {}
 ---@return marea.Corpus corpus
 function prepare.corpus(recipe)
   local corpus = recipe.corpus(recipe.config)
-  if not corpus_of.is(corpus) then
-    fault.raise_at(2, recipe.path or "", "the recipe's corpus must return a corpus, got %s",
-                   corpus == nil and "nothing" or "a " .. type(corpus))
-  end
+  recipe:at("corpus", function()
+    if not corpus_of.is(corpus) then
+      fault.raise(2, "the recipe's corpus must return a corpus, got %s",
+                  corpus == nil and "nothing" or "a " .. type(corpus))
+    end
+  end)
   return corpus
 end
 
@@ -29,7 +31,8 @@ end
 ---@param corpus marea.Corpus
 ---@return marea.Plan steps
 function prepare.plan(recipe, corpus)
-  return plan_of.check(recipe.plan(corpus:rows("train"), recipe.config), corpus, recipe.config)
+  local steps = recipe.plan(corpus:rows("train"), recipe.config)
+  return recipe:at("plan", plan_of.check, steps, corpus, recipe.config)
 end
 
 --- Corpus, plan and lock of a recipe.
@@ -62,7 +65,9 @@ end
 function prepare.refuse_other_lock(run, prepared)
   together.on_root(run.world, function()
     if not (run:was_trained() and run:has("lock.json")) then return end
-    local differences = lock.compare(lock.read(run:path("lock.json")), prepared.lock)
+    local old = lock.read(run:path("lock.json"))
+    prepared.lock.init = old.init -- nothing that is prepared depends on it
+    local differences = lock.compare(old, prepared.lock)
     if #differences > 0 then
       fault.raise_at(3, run.folder, "a run was trained here under another lock: %s; give --run " ..
                      "NAME", lock.describe(differences[1]))

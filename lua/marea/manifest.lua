@@ -1,0 +1,112 @@
+-- What a manifest says of one file, and whether the file is still so. Of a tensor file it also has
+-- the sha-256 of each tensor's bytes, in their order, so that damage can be told to lie in one.
+
+local core = require "marea.core"
+local fault = require "marea.fault"
+
+local manifest = {}
+
+local length_bytes = 8 -- before the header of a tensor file, little endian
+local element_bytes = { f32 = 4, f64 = 8, i32 = 4, i64 = 8 }
+
+---@class marea.SealedTensor
+---@field name string
+---@field bytes integer
+---@field sha256 string of the bytes of its elements
+
+---@class marea.SealedFile
+---@field bytes integer
+---@field sha256 string
+---@field header? integer of a tensor file: bytes before the first tensor
+---@field tensors? marea.SealedTensor[] of a tensor file: in the order of the file
+
+local function bytes_of(path)
+  local stream <close> = io.open(path, "rb")
+  return stream and stream:seek("end")
+end
+
+local function header_bytes(path)
+  local stream <close> = assert(io.open(path, "rb"))
+  return length_bytes + string.unpack("<I8", stream:read(length_bytes))
+end
+
+local function tensors_of(path)
+  local file <close> = core.safetensors.open(path)
+  local at, list = header_bytes(path), {}
+  for i, name in ipairs(file:names()) do
+    local bytes = element_bytes[file:dtype(name)]
+    for _, extent in ipairs(file:shape(name)) do bytes = bytes * extent end
+    list[i] = { name = name, bytes = bytes, sha256 = core.file.sha256_of(path, at, bytes) }
+    at = at + bytes
+  end
+  return list
+end
+
+--- Describes a file that was just written. Errors, code 1: it cannot be read.
+---@param path string
+---@return marea.SealedFile entry
+function manifest.seal(path)
+  local entry = { bytes = bytes_of(path), sha256 = core.file.sha256_of(path) }
+  if path:find("%.safetensors$") then
+    entry.header, entry.tensors = header_bytes(path), tensors_of(path)
+  end
+  return entry
+end
+
+local function is_seal(value)
+  return type(value) == "table" and math.type(value.bytes) == "integer" and
+    type(value.sha256) == "string"
+end
+
+-- Calls visit(tensor, first byte, bytes) for each tensor of an entry; a result ends the walk.
+local function walk(entry, visit)
+  if type(entry.tensors) ~= "table" or math.type(entry.header) ~= "integer" then return nil end
+  local at = entry.header
+  for _, tensor in ipairs(entry.tensors) do
+    if not is_seal(tensor) or tensor.bytes < 0 then return nil end
+    local found = visit(tensor, at)
+    if found then return found end
+    at = at + tensor.bytes
+  end
+end
+
+-- ", within tensor head.bias": where a file of another length stops being whole.
+local function cut_place(entry, bytes)
+  if not entry.tensors or bytes > entry.bytes then return "" end
+  if bytes < entry.header then return ", within its header" end
+  local name = walk(entry, function(tensor, at)
+    return bytes < at + tensor.bytes and tensor.name
+  end)
+  return name and (", within tensor %s"):format(name) or ""
+end
+
+-- ", in tensor head.bias" or ", in its header": where a file of the right length differs.
+local function changed_place(path, entry)
+  if not entry.tensors then return "" end
+  local name = walk(entry, function(tensor, at)
+    return core.file.sha256_of(path, at, tensor.bytes) ~= tensor.sha256 and tensor.name
+  end)
+  return name and (", in tensor %s"):format(name) or ", in its header"
+end
+
+--- Refuses a file that is not as it was sealed, with code 3: it says what was expected, what was
+--- found, and the tensor in which the damage begins.
+---@param path string
+---@param entry any what the manifest has for the file
+function manifest.check(path, entry)
+  local function damaged(message, ...)
+    fault.raise_at(3, "", "%s is damaged: " .. message, path, ...)
+  end
+  if not is_seal(entry) then damaged("the manifest does not list it") end
+  local bytes = bytes_of(path)
+  if not bytes then damaged("expected %d bytes, there is no such file", entry.bytes) end
+  if bytes ~= entry.bytes then
+    damaged("expected %d bytes, found %d%s", entry.bytes, bytes, cut_place(entry, bytes))
+  end
+  local hash = core.file.sha256_of(path)
+  if hash ~= entry.sha256 then
+    damaged("expected sha-256 %s, found %s%s", entry.sha256, hash, changed_place(path, entry))
+  end
+end
+
+return manifest
