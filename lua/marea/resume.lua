@@ -17,19 +17,22 @@ local function is_own(run_folder, manifest)
   return good and id == manifest.run
 end
 
+---@class marea.ResumeSource
+---@field folder string
+---@field own boolean whether it is a checkpoint of the run itself
+---@field problems string[] what is wrong with newer checkpoints
+
 --- Finds the checkpoint that `--resume` names. All ranks call it.
 --- Errors: code 2 when there is none, code 3 when it is damaged.
----@param world table
+---@param world marea.World
 ---@param outputs string root folder of runs
 ---@param name string of the run that is to go on
 ---@param choice string "latest" or a folder
----@return {folder: string, own: boolean, problems: string[]} source own: of the run itself;
----  problems: newer checkpoints that are damaged
+---@return marea.ResumeSource source
 function resume.find(world, outputs, name, choice)
   local run_folder = outputs .. "/" .. name
   return json.decode(together.on_root(world, function()
-    local word = choice == "latest" and run_folder or choice
-    local folder, problems = saves.resolve(outputs, word)
+    local folder, problems = saves.resolve(outputs, choice, run_folder)
     local own = is_own(run_folder, checkpoint.manifest(folder))
     return json.encode { folder = folder, own = own, problems = json.array(problems) }
   end))
@@ -65,11 +68,11 @@ end
 --- differences of the lock that are not accepted; code 2 for another number of ranks.
 ---@param trainer marea.Trainer
 ---@param folder string
----@param current table the lock of the recipe as it is now
+---@param current marea.Lock of the recipe as it is now
 ---@param accepted? string[] fields of the lock that may differ
 ---@param controls? string[] what to get wrong: "reseed-streams": the ranks' streams begin anew;
 ---  "restart-updates": dropout counts updates from 0 again
----@return table lock the current lock, with all that was ever accepted
+---@return marea.Lock lock the current lock, with all that was ever accepted
 function resume.restore(trainer, folder, current, accepted, controls)
   local shared = json.decode(together.on_root(trainer.world, function()
     return read_on_root(trainer, folder, current, accepted)

@@ -21,7 +21,7 @@ end
 
 --- The folders in a run that are named as checkpoints, whatever is in them, the oldest first.
 ---@param run_folder string
----@return table[] list {folder, update}
+---@return {folder: string, update: integer}[] list
 function saves.list(run_folder)
   local list, root = {}, saves.folder(run_folder)
   if not core.file.is_folder(root) then return list end
@@ -123,7 +123,7 @@ end
 --- differ. Then no checkpoint of this update is there, and older ones are as they were.
 ---@param run marea.Run
 ---@param trainer marea.Trainer
----@param identity {id: string, lock: table}
+---@param identity {id: string, lock: marea.Lock}
 ---@return string folder
 function saves.save(run, trainer, identity)
   local ready, problem = pcall(function()
@@ -186,14 +186,17 @@ function saves.id_of(run_folder)
   return record.id
 end
 
---- The checkpoint that a word names; for rank 0: a checkpoint, or the latest of a run's folder or
---- of a run below the root folder. Bytes of a checkpoint that was named itself are not checked yet.
---- Errors: code 2 when it names neither, and as saves.latest.
+--- The checkpoint that a word names; for rank 0: a checkpoint's folder, or the latest one of a run,
+--- which is named by its folder or below the root folder. "latest" is that of the run `own`. Bytes
+--- of a checkpoint that was named itself are not checked yet.
+--- Errors: code 2 when it names nothing of this, and as saves.latest.
 ---@param outputs string root folder of runs
 ---@param word string
+---@param own? string folder of the run that "latest" is of
 ---@return string folder
 ---@return string[] problems newer checkpoints of the run that are damaged
-function saves.resolve(outputs, word)
+function saves.resolve(outputs, word, own)
+  if own and word == "latest" then return saves.latest(own, saves.id_of(own)) end
   local path = word:gsub("(.)/+$", "%1")
   if core.file.exists(path .. "/manifest.json") then return path, {} end
   for _, folder in ipairs { path, outputs .. "/" .. path } do

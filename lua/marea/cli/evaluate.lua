@@ -22,8 +22,7 @@ local function run_command(options)
                                     way = "any", world = world }
   local session = evaluate.session(recipe, world)
   local folder = together.on_root(world, function()
-    local word = options.checkpoint == "latest" and run.folder or options.checkpoint
-    local found, problems = saves.resolve(options.outputs, word)
+    local found, problems = saves.resolve(options.outputs, options.checkpoint, run.folder)
     for _, problem in ipairs(problems) do
       io.stderr:write("marea: passed over: ", problem, "\n")
     end
@@ -39,6 +38,7 @@ local function run_command(options)
   return 0
 end
 
+---@type marea.Command
 return {
   name = "evaluate",
   summary = "Loss per token and token accuracy of a checkpoint on a split.",
