@@ -21,7 +21,7 @@ parity.gates = {
 
 -- --- one dtype --------------------------------------------------------------------------------
 
--- Every rank draws its parameters from a seed of its own, so that only a broadcast makes them equal.
+-- Every rank draws its parameters from a seed of its own: only a broadcast makes them equal.
 local function open_session(recipe, dtype, shared)
   local session = Session.open(recipe:with { dtype = dtype }, shared)
   return session:build { seed = session.config.seed + session.rank }
@@ -58,7 +58,8 @@ end
 
 local function run_dtype(recipe, dtype, shared, step, options)
   local session = open_session(recipe, dtype, shared)
-  local run = { session = session, begun_equal = equal_on_all_ranks(session, session.model:values()) }
+  local run = { session = session }
+  run.begun_equal = equal_on_all_ranks(session, session.model:values())
   run.actual = actual_gradient(session, step, options)
   run.equal = equal_on_all_ranks(session, run.actual)
   if session.rank == 0 then
@@ -70,7 +71,7 @@ end
 
 -- --- comparison -------------------------------------------------------------------------------
 
--- Name and position (1-based) of a flat component. Behind the last element of a parameter is the gap
+-- Name and position (1-based) of a flat component. Behind a parameter's last element is the gap
 -- before the next one, which holds zeros.
 local function locate(model, flat_index)
   local found

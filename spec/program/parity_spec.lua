@@ -46,7 +46,8 @@ describe("marea parity", function()
     local folder <close> = scratch.folder()
     local code, output = run(folder, weights, weights .. ":scale_(0.5)", "accumulation=3")
     assert.equal(3, code)
-    shows(output, " FAIL, worst ", "\nfactor    the gradient is 0.5 times the reference throughout: ",
+    shows(output, " FAIL, worst ",
+          "\nfactor    the gradient is 0.5 times the reference throughout: " ..
           "1/W (W = 2)\n")
     assert.equal("FAIL\n", output:sub(-5))
     local report = report_in(folder)

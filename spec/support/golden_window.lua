@@ -1,6 +1,6 @@
--- spec/golden/minimum_window.safetensors as a recipe: the model of recipes/minimum.lua, one window of
--- 2 ranks x 2 microbatches x 4 sequences, and gradients under three objectives that another program
--- computed in f64 and stored in f32.
+-- spec/golden/minimum_window.safetensors as a recipe: the model of recipes/minimum.lua, one window
+-- of 2 ranks x 2 microbatches x 4 sequences, and gradients under three objectives that another
+-- program computed in f64 and stored in f32.
 
 local core = require "marea.core"
 local json = require "marea.json"

@@ -19,7 +19,9 @@ loops.right = with_weights(function(weights) return weights end)
 loops.divides_again = with_weights(function(weights, window) return weights:scale_(1 / #window) end)
 
 --- Leaves out the factor that undoes the mean over the ranks.
-loops.no_factor = with_weights(function(weights, window) return weights:scale_(1 / window.ranks) end)
+loops.no_factor = with_weights(function(weights, window)
+  return weights:scale_(1 / window.ranks)
+end)
 
 --- Every position weighs the same, whatever the objective says.
 loops.by_token = with_weights(function(weights, window, batch)

@@ -52,8 +52,8 @@ function Toy:forward(batch)
 end
 
 --- A toy from its window: ranks of microbatches of sequences of items. An item is the loss of a
---- supervised position; {5} is one of loss 5 that has no target. All sequences have `fields` or none
---- has; ids count from 1 in the order written.
+--- supervised position; {5} is one of loss 5 that has no target. All sequences have `fields`, or
+--- none has; ids count from 1 in the order written.
 ---@param ranks table[] rank -> microbatch -> sequence -> item
 ---@param given? table further fields of the recipe
 ---@param overrides? table

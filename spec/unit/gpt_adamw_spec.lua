@@ -1,5 +1,6 @@
--- Ten AdamW steps of a small GPT with masked prompts against spec/golden/gpt_adamw.safetensors, which
--- another program computed in f64: losses, gradient norms before clipping, gradient, parameters.
+-- Ten AdamW steps of a small GPT with masked prompts against spec/golden/gpt_adamw.safetensors,
+-- which another program computed in f64: losses, gradient norms before clipping, gradient,
+-- parameters.
 
 local core = require "marea.core"
 local json = require "marea.json"

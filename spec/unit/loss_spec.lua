@@ -40,8 +40,8 @@ describe("recipe.loss", function()
   it("must return a table by name for an objective of terms", function()
     local terms = { { name = "main", unit = objective.global_token },
                     { name = "aux", unit = "sequence" }, { name = "l2", unit = "window" } }
-    assert.equal("recipe.loss must return a table {name = tensor} for the objective's terms, got " ..
-                 "userdata", (refusal(function(model, batch) return model(batch) end, terms)))
+    assert.equal("recipe.loss must return a table {name = tensor} for the objective's terms, " ..
+                 "got userdata", (refusal(function(model, batch) return model(batch) end, terms)))
     assert.equal("recipe.loss: aux must be a tensor [2] (one loss per sequence), got nil",
                  (refusal(function(model, batch) return { main = model(batch) } end, terms)))
     assert.equal("recipe.loss: aux must have shape [2] (one loss per sequence), got [3]",

@@ -70,7 +70,7 @@ describe("the golden window", function()
   end)
 
   for _, objective in ipairs(golden.objectives) do
-    it("has the published loss and the same gradient as the reference under " .. objective, function()
+    it("has the published loss and the gradient of the reference: " .. objective, function()
       local flat, _, session = gradient(objective, "f64")
       local found = training.reference(session)
       assert.near(golden.number("loss." .. objective), found.loss, 1e-13)

@@ -50,7 +50,8 @@ describe("the objective", function()
   it("of sequences leaves out one without a target, on any ranks (B38 b)", function()
     local two, four, six, none = { 2, 2 }, { 4 }, { 6, 6, 6 }, { { 100 }, { 100 } }
     for _, ranks in ipairs {
-      { { { two }, { four }, { six }, { none } } }, { { { two }, { four } }, { { six }, { none } } },
+      { { { two }, { four }, { six }, { none } } },
+      { { { two }, { four } }, { { six }, { none } } },
       { { { two } }, { { four } }, { { six } }, { { none } } }, { { { none, six, two, four } } },
     } do
       assert_gradient(4, ranks, {}, { objective = "per_sequence" })
@@ -150,9 +151,10 @@ describe("several terms", function()
     local function penalty(model, batch)
       return { main = model(batch), l2 = model.w:multiply(model.w) }
     end
-    local given = { loss = penalty, objective = { { name = "main", unit = "position" },
-                                                  { name = "l2", unit = "window", coefficient = 0.25 } } }
-    for _, ranks in ipairs { { costs(0) }, { costs(0, 0, 0), costs(0) }, { costs(0), {}, costs(0, 0) } } do
+    local given = { loss = penalty, objective = {
+      { name = "main", unit = "position" }, { name = "l2", unit = "window", coefficient = 0.25 } } }
+    for _, ranks in ipairs { { costs(0) }, { costs(0, 0, 0), costs(0) },
+                             { costs(0), {}, costs(0, 0) } } do
       local session = training.session(training.toy(ranks, given))
       assert.near(2 + 0.25 * 2, training.play(session):get(1), 1e-14)
       assert.near(2 + 0.25, training.reference(session).loss, 1e-14)
@@ -167,8 +169,8 @@ describe("several terms", function()
       return { main = model(batch),
                aux = core.from(values, "f64", { #values }):multiply(model.w) }
     end
-    local given = { loss = longest, objective = { { name = "main", unit = "position" },
-                                                  { name = "aux", unit = "sequence", coefficient = 2 } } }
+    local given = { loss = longest, objective = {
+      { name = "main", unit = "position" }, { name = "aux", unit = "sequence", coefficient = 2 } } }
     -- two and one sequences that count, and one that does not: a mean over three
     local ranks = { { { { 1, 3, fields = { cost = 5 } }, { 2, 2, fields = { cost = 7 } },
                         { { 1 }, fields = { cost = 1000 } } } }, { costs(3)[1] } }
@@ -179,7 +181,8 @@ describe("several terms", function()
     local function twice(model, batch) return { a = model(batch), b = model(batch):scale(10) } end
     local given = { loss = twice, objective = { { name = "a", unit = objective.global_token },
                                                 { name = "b", unit = objective.mean_of_means } } }
-    local ranks = { { { { 1, fields = { cost = 0 } } } }, { { { 3, 3, 3, fields = { cost = 0 } } } } }
+    local ranks = { { { { 1, fields = { cost = 0 } } } },
+                    { { { 3, 3, 3, fields = { cost = 0 } } } } }
     assert_gradient(2.5 + 20, ranks, given)
     given.objective[2].coefficient = 0
     assert_gradient(2.5, ranks, given)

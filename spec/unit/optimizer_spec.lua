@@ -74,7 +74,8 @@ describe("SGD", function()
       local model = new_model(dtype)
       local sgd = optim.SGD(model, { lr = 0.1, momentum = 0.9 })
       run(sgd, model, { { 1, 2, 3, 4 }, { 2, 0, 1, -4 } })
-      assert_values({ 1 - 0.1 - 0.29, 2 - 0.2 - 0.18, -3 - 0.3 - 0.37, 4 - 0.4 + 0.04 }, model, bound)
+      assert_values({ 1 - 0.1 - 0.29, 2 - 0.2 - 0.18, -3 - 0.3 - 0.37, 4 - 0.4 + 0.04 }, model,
+                    bound)
       assert.near(2.9, sgd:state().velocity:get(1), 3e-7)
     end)
 
@@ -208,7 +209,8 @@ describe("optimizers", function()
       { "SGD", { lr = 0.1, momentum = -0.5 }, "momentum must be at least 0 and below 1, got -0.5" },
       { "SGD", { lr = 0.1, nesterov = true }, "nesterov needs a momentum above 0" },
       { "SGD", { lr = 0.1, decay = -1 }, "decay must be a finite number of at least 0, got -1" },
-      { "AdamW", { lr = 0.1, decay = 1 / 0 }, "decay must be a finite number of at least 0, got inf" },
+      { "AdamW", { lr = 0.1, decay = 1 / 0 },
+        "decay must be a finite number of at least 0, got inf" },
       { "AdamW", { lr = 0.1, beta1 = 1 }, "beta1 must be at least 0 and below 1, got 1" },
       { "AdamW", { lr = 0.1, beta2 = 0 / 0 }, "beta2 must be at least 0 and below 1, got " },
       { "AdamW", { lr = 0.1, epsilon = 0 }, "epsilon must be a finite number above 0, got 0" },
@@ -221,8 +223,8 @@ describe("optimizers", function()
       local message = numeric.refusal(function() optim[case[1]](model, case[2]) end)
       assert.equal(case[3], message:sub(1, #case[3]))
     end
-    assert.equal("optim.SGD expects the model that the recipe's optimizer callback was given, got " ..
-                 "number", (numeric.refusal(function() optim.SGD(3, { lr = 1 }) end)))
+    assert.equal("optim.SGD expects the model that the recipe's optimizer callback was given, " ..
+                 "got number", (numeric.refusal(function() optim.SGD(3, { lr = 1 }) end)))
   end)
 
   it("refuse a step with an lr that is none, and move nothing", function()

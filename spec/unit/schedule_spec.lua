@@ -29,11 +29,14 @@ describe("a schedule", function()
   it("refuses settings out of range and unknown ones", function()
     for _, case in ipairs {
       { "warmup", {}, "schedule.warmup: warmup must be an integer of at least 0, got nil" },
-      { "warmup", { warmup = -1 }, "schedule.warmup: warmup must be an integer of at least 0, got -1" },
+      { "warmup", { warmup = -1 },
+        "schedule.warmup: warmup must be an integer of at least 0, got -1" },
       { "warmup", { warmup = 1.5 },
         "schedule.warmup: warmup must be an integer of at least 0, got 1.5" },
-      { "warmup", { warmpu = 3 }, 'schedule.warmup has no option "warmpu"; did you mean "warmup"?' },
-      { "cosine", { updates = 0 }, "schedule.cosine: updates must be an integer of at least 1, got 0" },
+      { "warmup", { warmpu = 3 },
+        'schedule.warmup has no option "warmpu"; did you mean "warmup"?' },
+      { "cosine", { updates = 0 },
+        "schedule.cosine: updates must be an integer of at least 1, got 0" },
       { "cosine", { updates = 5, final = -1 },
         "schedule.cosine: final must be a finite number of at least 0, got -1" },
       { "cosine", { updates = 5, finla = 1 },

@@ -1,5 +1,5 @@
--- Windows: what they count, what they divide by, what they refuse. Numbers of B02, B11, B14, B32 are
--- those of the public cases.
+-- Windows: what they count, what they divide by, what they refuse. Numbers of B02, B11, B14 and B32
+-- are those of the public cases.
 
 local core = require "marea.core"
 local objective = require "marea.objective"
@@ -18,10 +18,12 @@ end
 
 -- Three ranks: two microbatches, none, one. Items without a target are in braces.
 local uneven = {
-  { { { 1, 2, { 9 }, fields = { book = "Ruth", cost = 2 } }, { 3, fields = { book = "Job", cost = 1 } } },
+  { { { 1, 2, { 9 }, fields = { book = "Ruth", cost = 2 } },
+      { 3, fields = { book = "Job", cost = 1 } } },
     { { 4, 5, 6, fields = { book = "Ruth", cost = 3 } } } },
   {},
-  { { { { 8 }, { 8 }, fields = { book = "Job", cost = 4 } }, { 7, fields = { book = "Amos", cost = 5 } } } },
+  { { { { 8 }, { 8 }, fields = { book = "Job", cost = 4 } },
+      { 7, fields = { book = "Amos", cost = 5 } } } },
 }
 
 describe("a window", function()
@@ -148,7 +150,8 @@ describe("the count", function()
   end)
 
   it("is refused where no rank has a supervised position (B11)", function()
-    for _, ranks in ipairs { { { {} } }, { {}, {} }, { { { { { 5 } } } }, { { { { 5 }, { 6 } } } } } } do
+    for _, ranks in ipairs { { { {} } }, { {}, {} },
+                             { { { { { 5 } } } }, { { { { 5 }, { 6 } } } } } } do
       local session = training.session(training.toy(ranks))
       local before = session.model:values():hash()
       local message, code = numeric.refusal(function() session:window(1) end)
@@ -167,8 +170,8 @@ describe("the count", function()
       return core.from({ 6, 6, 0, 0, 0, 0, 1, 1, 0 }, "f64")
     end
     local message, code = numeric.refusal(function() window:count(other) end)
-    assert.same({ "window 1: rank 1 counts 0 tokens where rank 0 expects 1: their plans or corpora " ..
-                  "differ", 6 }, { message, code })
+    assert.same({ "window 1: rank 1 counts 0 tokens where rank 0 expects 1: their plans or " ..
+                  "corpora differ", 6 }, { message, code })
   end)
 end)
 
@@ -181,17 +184,14 @@ describe("weights", function()
   local must = "window 1: the unit of loss must give finite weights of at least 0, got "
 
   it("that are negative or not finite are refused with code 5, naming sequence and rank", function()
-    for text, bad in pairs { ["-1"] = -1, ["inf"] = 1 / 0, ["-inf"] = -1 / 0, ["nil"] = false,
-                             ["heavy"] = "heavy" } do
+    for text, bad in pairs { ["-1"] = -1, ["inf"] = 1 / 0, ["-inf"] = -1 / 0, nothing = false,
+                             ["a string"] = "heavy", ["not a number"] = 0 / 0 } do
       local message, code = refusal(function(sequence)
         if sequence.id == 2 then return bad or nil end
         return 1
       end)
       assert.same({ must .. text .. " for sequence 2 on rank 1", 5 }, { message, code })
     end
-    local message, code = refusal(function() return 0 / 0 end)
-    assert.matches(must .. "%-?nan for sequence 1 on rank 0", message)
-    assert.equal(5, code)
   end)
 
   it("are refused within a list too, and a list of another length", function()
@@ -202,8 +202,8 @@ describe("weights", function()
     end)
     assert.same({ must .. "-0.5 for sequence 3 on rank 1", 5 }, { message, code })
     message, code = refusal(function() return { 1, 1 } end)
-    assert.same({ "window 1: the unit of loss gave 2 weights for sequence 2, which has 1 supervised " ..
-                  "positions", 5 }, { message, code })
+    assert.same({ "window 1: the unit of loss gave 2 weights for sequence 2, which has 1 " ..
+                  "supervised positions", 5 }, { message, code })
   end)
 
   it("that are all zero, or too large to add up, are refused with code 5", function()
@@ -211,8 +211,8 @@ describe("weights", function()
     assert.same({ "window 1: the weights of loss are zero for all 6 supervised positions", 5 },
                 { message, code })
     message, code = refusal(function() return 1e308 end)
-    assert.same({ "window 1: the weights of loss add up to no finite number for all 6 supervised " ..
-                  "positions", 5 }, { message, code })
+    assert.same({ "window 1: the weights of loss add up to no finite number for all 6 " ..
+                  "supervised positions", 5 }, { message, code })
   end)
 
   it("may be zero in places", function()
@@ -229,7 +229,8 @@ describe("the loss that is reported", function()
   it("is that of all supervised positions of the window, unweighted (B32)", function()
     for _, name in ipairs { "global_token", "mean_of_means", "per_sequence" } do
       for _, layout in ipairs { "packed", "padded" } do
-        local session = training.session(training.toy(ranks, {}, { objective = name, layout = layout }))
+        local config = { objective = name, layout = layout }
+        local session = training.session(training.toy(ranks, {}, config))
         session.statistics = {}
         training.play(session)
         assert.near(31 / 8, session.statistics.loss_sum / 8, 1e-15)

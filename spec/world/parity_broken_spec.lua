@@ -107,7 +107,8 @@ describe("parity refutes a loop that", function()
     local corpus = marea.corpus.from { sequences = list, vocabulary = 7 }
     local counts = { { 400, 200 }, { 650 } }
     local right = report_of(loops.right, {}, { corpus = corpus, steps = training.dealt(counts) })
-    local wrong = report_of(loops.miscounts, {}, { corpus = corpus, steps = training.dealt(counts) })
+    local wrong = report_of(loops.miscounts, {},
+                            { corpus = corpus, steps = training.dealt(counts) })
     if not right then return end
     assert.same({ 20000, 0, 0 }, { right.window.tokens, right.f32.failing, right.f64.failing })
     assert.equal(0, wrong.f32.failing)
@@ -175,8 +176,9 @@ describe("parity refutes a loop by hand that", function()
   it("never reduces: it is stopped, with the number", function()
     if size == 1 then return pending "one rank has nothing to reduce" end
     local message, code = numeric.refusal(function() by_hand { all_reduce = true } end)
-    assert.same({ "accumulate reduced the gradients of the model over the ranks 0 times; a window is " ..
-                  "reduced once (all_reduce of model:gradients())", 1 }, { message, code })
+    assert.same({ "accumulate reduced the gradients of the model over the ranks 0 times; a " ..
+                  "window is reduced once (all_reduce of model:gradients())", 1 },
+                { message, code })
   end)
 end)
 

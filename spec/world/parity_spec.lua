@@ -98,7 +98,8 @@ describe("parity passes", function()
   end
 
   it("in the padded layout, with dropout, and for the second window", function()
-    assert_passes(parity.run(small({}, { layout = "padded", dropout = 0.2 }), { step = 2 }), "padded")
+    local recipe = small({}, { layout = "padded", dropout = 0.2 })
+    assert_passes(parity.run(recipe, { step = 2 }), "padded")
   end)
 
   it("for terms and a unit of one's own", function()

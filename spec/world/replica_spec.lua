@@ -57,16 +57,13 @@ end
 
 describe("parameters that some ranks do not use", function()
   it("join their bucket with zeros, in buckets of any size, alone or together", function()
-    local counts = {}
-    for r = 1, size do counts[r] = { 1 } end
+    local counts, list = {}, {}
+    for r = 1, size do
+      counts[r] = { 1 }
+      list[r] = { inputs = { 0, 0 }, targets = { 0, 0 }, split = "train" }
+    end
     local recipe = training.recipe({
-      corpus = marea.corpus.from {
-        sequences = (function()
-          local list = {}
-          for i = 1, size do list[i] = { inputs = { 0, 0 }, targets = { 0, 0 }, split = "train" } end
-          return list
-        end)(), vocabulary = 1,
-      },
+      corpus = marea.corpus.from { sequences = list, vocabulary = 1 },
       steps = training.dealt(counts), model = function() return Partly() end,
       loss = function(model, batch) return model(batch) end,
     }, { dtype = "f64" })
@@ -85,7 +82,7 @@ describe("parameters that some ranks do not use", function()
 end)
 
 describe("the reduction", function()
-  it("happens once for each bucket at the last microbatch, nothing is sent under no_sync", function()
+  it("happens once for each bucket at the last microbatch; no_sync sends nothing", function()
     local session = small({ bucket_bytes = 4096 })
     local buckets = session.replica.reducer:buckets()
     assert.is_true(#buckets > 2)

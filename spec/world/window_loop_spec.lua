@@ -40,8 +40,8 @@ describe("no_sync", function()
       local _ <close> = replica:no_sync()
       loss = replica:loss(window[1], window:weights(window[1]))
     end
-    assert.equal("backward: the forward of this loss ran inside no_sync and its backward runs outside" ..
-                 put, blamed(function() loss:backward() end))
+    assert.equal("backward: the forward of this loss ran inside no_sync and its backward runs " ..
+                 "outside" .. put, blamed(function() loss:backward() end))
     assert.equal(0, replica:gradients():total())
   end)
 
@@ -49,8 +49,8 @@ describe("no_sync", function()
     local replica, window = prepared()
     local loss = replica:loss(window[1], window:weights(window[1]))
     local _ <close> = replica:no_sync()
-    assert.equal("backward: the forward of this loss ran outside no_sync and its backward runs inside" ..
-                 put, blamed(function() loss:backward() end))
+    assert.equal("backward: the forward of this loss ran outside no_sync and its backward runs " ..
+                 "inside" .. put, blamed(function() loss:backward() end))
     assert.equal(0, replica:gradients():total())
   end)
 
@@ -62,8 +62,8 @@ describe("no_sync", function()
       loss = replica:loss(window[1], window:weights(window[1]))
     end
     local _ <close> = replica:no_sync()
-    assert.equal("backward: the forward of this loss ran inside no_sync and its backward runs inside " ..
-                 "another" .. put, blamed(function() loss:backward() end))
+    assert.equal("backward: the forward of this loss ran inside no_sync and its backward runs " ..
+                 "inside another" .. put, blamed(function() loss:backward() end))
   end)
 
   it("may nest, and the outer one stays", function()
@@ -103,8 +103,9 @@ describe("a window's loop", function()
       replica:zero_grad()
       each(replica, window, function(_, run) run() end)
     end)
-    assert.equal("backward: these gradients were already reduced over the ranks; keep all microbatches " ..
-                 "of a window but the last inside no_sync, and call zero_grad before the next window",
+    assert.equal("backward: these gradients were already reduced over the ranks; keep all " ..
+                 "microbatches of a window but the last inside no_sync, and call zero_grad " ..
+                 "before the next window",
                  blamed(function() session:accumulate(session:window(1)) end))
   end)
 
@@ -114,8 +115,8 @@ describe("a window's loop", function()
       local _ <close> = replica:no_sync()
       each(replica, window, function(_, run) run() end)
     end)
-    local never = "a step on gradients that were never reduced over the ranks: the last backward of a " ..
-      "window must run outside no_sync"
+    local never = "a step on gradients that were never reduced over the ranks: the last " ..
+      "backward of a window must run outside no_sync"
     assert.equal(never, blamed(function() session:accumulate(session:window(1)) end))
     assert.equal(never, blamed(function() session.optimizer:step() end))
     assert.equal(1, session.model:values():get(1))
@@ -152,8 +153,8 @@ describe("a window's loop", function()
         session.optimizer:step()
       end)
     end)
-    assert.equal("a step between the microbatches of a window: it must wait for the window's last " ..
-                 "backward", blamed(function() session:accumulate(session:window(1)) end))
+    assert.equal("a step between the microbatches of a window: it must wait for the window's " ..
+                 "last backward", blamed(function() session:accumulate(session:window(1)) end))
     assert.equal(1, session.model:values():get(1))
     assert.equal(0, session.optimizer:steps())
   end)
