@@ -49,6 +49,18 @@ static void to_lines(int64_t count, int64_t size, real factor, const real *restr
   }
 }
 
+/* x[(first + i) * stride + c] = line[c][i] factor[i] for the queries of a tile, or += if `add` */
+static void from_lines(const tile *t, int64_t size, real (*restrict line)[LANES],
+                       const real *restrict factor, real *restrict x, int64_t stride, int add) {
+  real *rows = x + t->first * stride;
+  for (int64_t c = 0; c < size; c++) {
+    for (int64_t i = 0; i < t->count; i++) {
+      const real value = line[c][i] * factor[i];
+      rows[i * stride + c] = add ? rows[i * stride + c] + value : value;
+    }
+  }
+}
+
 /* s[j][i] = score of query i and key j; -inf where the key comes after the query */
 static void score(const head *h, const tile *t, real (*restrict q)[LANES],
                   real (*restrict s)[LANES]) {
@@ -94,6 +106,7 @@ static void soften(int64_t keys, int64_t size, running *restrict r, real (*restr
 
 static void attend_queries(const head *h, tile t) {
   real q[MR_HEAD_SIZE_MAX][LANES], o[MR_HEAD_SIZE_MAX][LANES], s[KEYS][LANES];
+  real share[LANES];
   running r;
   for (int i = 0; i < LANES; i++) {
     r.highest[i] = -(real)INFINITY;
@@ -109,10 +122,9 @@ static void attend_queries(const head *h, tile t) {
         h->size,
         (line_product){t.keys, {values, 1, h->v_stride}, s[0], LANES, o[0], LANES, .add = 1});
   }
+  for (int i = 0; i < LANES; i++) share[i] = 1 / r.sum[i];
+  from_lines(&t, h->size, o, share, h->out, h->out_stride, 0);
   for (int64_t i = 0; i < t.count; i++) {
-    real *out = h->out + (t.first + i) * h->out_stride;
-    const real share = 1 / r.sum[i];
-    for (int64_t c = 0; c < h->size; c++) out[c] = o[c][i] * share;
     h->lse[(t.first + i) * h->lse_stride] = r.highest[i] + log(r.sum[i]);
   }
 }
@@ -206,11 +218,9 @@ static void attend_queries_backward(const head *h, tile t) {
               h->dv + t.key * h->v_stride, h->v_stride);
     }
   }
-  if (h->dq == NULL) return;
-  for (int64_t i = 0; i < t.count; i++) {
-    real *dq = h->dq + (t.first + i) * h->q_stride;
-    for (int64_t c = 0; c < h->size; c++) dq[c] += w.dq[c][i];
-  }
+  real ones[LANES];
+  for (int i = 0; i < LANES; i++) ones[i] = 1;
+  if (h->dq != NULL) from_lines(&t, h->size, w.dq, ones, h->dq, h->q_stride, 1);
 }
 
 /* The part of the pointers in `all` that belongs to head i of sequence s. */

@@ -11,12 +11,12 @@
 
 /* x = n ln 2 + r with |r| <= ln 2 / 2, ln 2 in two parts (Cody and Waite, "Software manual for
  * the elementary functions", 1980), the Taylor series for e^r, then e^r 2^n. n is rounded, and
- * 2^n assembled, in the low bits of a sum with a large number. 2^n is applied in two halves, so
- * that results below the normal range are rounded once and those above it become infinity.
- * Error below 1.5 ulp; -inf gives 0, NaN gives NaN. */
+ * 2^n assembled, in the low bits of a sum with a large number. The factor applied is 2^(n - 1), to
+ * twice e^r: so the largest results are still finite, and those below the second normal binade
+ * (2.4e-38, 4.5e-308) are 0. Error below 1.5 ulp; inf gives inf, NaN gives NaN. */
 #if MR_REAL_BITS == 64
 
-/* 2^n for an integer n in [-1022, 1023] */
+/* 2^n for an integer n in [-1022, 1023]; 0 for -1023 */
 static inline double mr_power_of_two(double n) {
   const double sum = n + (0x1.8p52 + 1023);
   uint64_t bits;
@@ -28,7 +28,7 @@ static inline double mr_power_of_two(double n) {
 }
 
 static inline double mr_exp(double x) {
-  x = x < -746.0 ? -746.0 : x;
+  x = x < -708.5 ? -708.5 : x;
   x = x > 710.0 ? 710.0 : x;
   const double n = (x * 0x1.71547652b82fep0 + 0x1.8p52) - 0x1.8p52;
   const double r = (x - n * 0x1.62e42fefa3800p-1) - n * 0x1.ef35793c76730p-45;
@@ -45,13 +45,12 @@ static inline double mr_exp(double x) {
   p = p * r + 1.0 / 6;
   p = p * r + 0.5;
   p = p * (r * r) + r + 1.0;
-  const double half = (n * 0.5 + 0x1.8p52) - 0x1.8p52;
-  return p * mr_power_of_two(half) * mr_power_of_two(n - half);
+  return (p + p) * mr_power_of_two(n - 1);
 }
 
 #else
 
-/* 2^n for an integer n in [-126, 127] */
+/* 2^n for an integer n in [-126, 127]; 0 for -127 */
 static inline float mr_power_of_two(float n) {
   const float sum = n + (0x1.8p23F + 127);
   uint32_t bits;
@@ -63,7 +62,7 @@ static inline float mr_power_of_two(float n) {
 }
 
 static inline float mr_exp(float x) {
-  x = x < -104.0F ? -104.0F : x;
+  x = x < -87.5F ? -87.5F : x;
   x = x > 89.0F ? 89.0F : x;
   const float n = (x * 0x1.715476p0F + 0x1.8p23F) - 0x1.8p23F;
   const float r = (x - n * 0x1.62e400p-1F) - n * 0x1.7f7d1cp-20F;
@@ -74,8 +73,7 @@ static inline float mr_exp(float x) {
   p = p * r + 1.0F / 6;
   p = p * r + 0.5F;
   p = p * (r * r) + r + 1.0F;
-  const float half = (n * 0.5F + 0x1.8p23F) - 0x1.8p23F;
-  return p * mr_power_of_two(half) * mr_power_of_two(n - half);
+  return (p + p) * mr_power_of_two(n - 1);
 }
 
 #endif
