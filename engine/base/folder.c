@@ -35,6 +35,8 @@ static mr_status make_one(const char *path) {
   if (MR_CALL(mkdir(path, FOLDER_MODE)) == 0) return sync_parent(path);
   int reason = errno;
   if (reason == EEXIST && mr_folder_exists(path)) return MR_OK; /* another process was faster */
+  if (reason == EEXIST || reason == ENOTDIR)
+    return mr_fail(MR_ERROR_IO, "cannot make folder %s: a file is in its place", path);
   errno = reason;
   return mr_call_error("make folder", path);
 }

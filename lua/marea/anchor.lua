@@ -1,7 +1,7 @@
--- Anchors: functions that stand, for the stack, on a line of a recipe, so that what they call can be
--- blamed on it. A fault's message begins with the first line outside the library; a callback that
--- ends in `return nn.cross_entropy(...)` has left the stack by then (a tail call), and what the
--- library checks on its own about a recipe has no line of the recipe on the stack at all.
+-- Anchors: functions that stand, for the stack, on a line of a recipe, so that what they call can
+-- be blamed on it. A fault's message begins with the first line outside the library; a callback
+-- that ends in `return nn.cross_entropy(...)` has left the stack by then (a tail call), and what
+-- the library checks on its own about a recipe has no line of the recipe on the stack at all.
 
 local anchor = {}
 

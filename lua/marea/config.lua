@@ -19,7 +19,7 @@ local known = {
   objective = { kind = "string", default = "global_token" },
   reduction = { kind = "string", default = "mean", choice = { "mean", "sum" } },
   dtype = { kind = "string", default = "f32", choice = { "f32", "f64" } },
-  device = { kind = "string", default = "cpu" },
+  device = { kind = "string", default = "cpu", choice = { "cpu" } },
   dropout = { kind = "number", default = 0, at_least = 0, below = 1 },
   layout = { kind = "string", default = "packed", choice = { "packed", "padded" } },
   clip_norm = { kind = "number", optional = true, above = 0 },

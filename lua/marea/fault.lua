@@ -96,14 +96,13 @@ end
 
 -- Whether a text begins with "file:line: " of a file outside the library.
 local function has_line(text)
-  local file = text:match("^([^\n]-):%d+: ")
-  local level, info = 2, nil
-  repeat
-    info = debug.getinfo(level, "S")
-    if info and info.short_src == file then return not belongs_to_library(info.source) end
+  local file, level = text:match("^([^\n]-):%d+: "), 2
+  while true do
+    local info = debug.getinfo(level, "S")
+    if not info then return file ~= nil end
+    if info.short_src == file then return not belongs_to_library(info.source) end
     level = level + 1
-  until not info
-  return file ~= nil
+  end
 end
 
 --- Makes a fault of whatever was raised, for xpcall: faults stay as they are; any other error has

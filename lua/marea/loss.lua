@@ -62,7 +62,7 @@ function loss.weighted(session, model, made, weights)
   local total
   for _, term in ipairs(session.terms) do
     local value = losses[term.name]
-    check(term, value, made, session.named_terms)
+    session.recipe:at("loss", check, term, value, made, session.named_terms)
     add_statistics(session.statistics, term, value, made)
     if session.probe then value = session.probe:add_to(value, made, term) end
     local part = value:weighted_sum(weights[term.name])

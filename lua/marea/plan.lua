@@ -21,16 +21,16 @@ end
 
 local function check_list(value, what)
   if type(value) ~= "table" then
-    refuse("%s: expected a list, got %s", what, value == nil and "nothing" or type(value))
+    refuse("%sexpected a list, got %s", what, value == nil and "nothing" or "a " .. type(value))
   end
   local count = 0
   for key in pairs(value) do
     count = count + 1
     if math.type(key) ~= "integer" or key < 1 then
-      refuse("%s: expected a list, got one with the key %s", what, tostring(key))
+      refuse("%sexpected a list, got one with the key %s", what, tostring(key))
     end
   end
-  if count ~= #value then refuse("%s: expected a list without holes", what) end
+  if count ~= #value then refuse("%sexpected a list without holes", what) end
 end
 
 local function place_name(step, rank, microbatch)
@@ -53,7 +53,7 @@ local function check_id(id, place, corpus)
 end
 
 local function check_microbatch(ids, place, corpus, seen)
-  check_list(ids, place)
+  check_list(ids, place .. ": ")
   for _, id in ipairs(ids) do
     check_id(id, place, corpus)
     if seen[id] then
@@ -65,13 +65,14 @@ local function check_microbatch(ids, place, corpus, seen)
 end
 
 local function check_window(window, step, corpus, ranks)
-  check_list(window, ("step %d"):format(step))
+  check_list(window, ("step %d: "):format(step))
   if #window ~= ranks then
-    refuse("step %d: expected microbatches for %d ranks, got %d", step, ranks, #window)
+    refuse("step %d: expected microbatches for %d rank%s, got %d", step, ranks,
+           ranks == 1 and "" or "s", #window)
   end
   local seen = {}
   for rank = 0, ranks - 1 do
-    check_list(window[rank + 1], ("step %d, rank %d"):format(step, rank))
+    check_list(window[rank + 1], ("step %d, rank %d: "):format(step, rank))
     for m, ids in ipairs(window[rank + 1]) do
       check_microbatch(ids, place_name(step, rank, m), corpus, seen)
     end
@@ -86,9 +87,10 @@ end
 ---@param c {ranks: integer, updates: integer} config
 ---@return marea.Plan steps the same one
 function plan.check(steps, corpus, c)
-  check_list(steps, "the plan")
+  check_list(steps, "")
   if #steps < c.updates then
-    refuse("expected at least %d steps (config.updates), got %d", c.updates, #steps)
+    refuse("expected at least %d step%s (config.updates), got %d", c.updates,
+           c.updates == 1 and "" or "s", #steps)
   end
   for step, window in ipairs(steps) do check_window(window, step, corpus, c.ranks) end
   return steps

@@ -62,6 +62,7 @@ function run.open(given)
   options.check(given, "run.open", { "outputs", "name", "way", "world" })
   check_name(given.name)
   local outputs = given.outputs or "outputs"
+  if outputs == "" then fault.raise_at(2, "", '--outputs must name a folder, got ""') end
   local self = setmetatable({ name = given.name, folder = outputs .. "/" .. given.name,
                               world = given.world }, Run)
   self.rank = given.world:rank()

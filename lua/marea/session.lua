@@ -38,12 +38,28 @@ local world_of = require "marea.world"
 local Session = {}
 Session.__index = Session
 
-local function check_model(recipe, model)
+local function kind_of(value) return value == nil and "nothing" or "a " .. type(value) end
+
+--- Refuses, with code 2, what is no module.
+---@param model any what a recipe's model returned
+---@return marea.Module model
+function Session.check_model(model)
   if type(model) ~= "table" or not model.materialize then
-    fault.raise_at(2, recipe.path or "", "the recipe's model must return a module of nn, got %s",
-                   type(model))
+    fault.raise(2, "the recipe's model must return a module of nn, got %s", kind_of(model))
   end
   return model
+end
+
+local function check_optimizer(optimizer)
+  local is_one = type(optimizer) == "table" and type(optimizer.lr) == "number"
+  for _, method in ipairs { "step", "steps", "state", "restore" } do
+    is_one = is_one and type(optimizer[method]) == "function"
+  end
+  if not is_one then
+    fault.raise(2, "the recipe's optimizer must return an optimizer of optim, got %s",
+                kind_of(optimizer))
+  end
+  return optimizer
 end
 
 --- Makes corpus and plan of a recipe; nothing else is set up yet.
@@ -58,7 +74,7 @@ function Session.open(recipe, options)
   self.rank = self.world:rank()
   self.corpus = options.corpus or prepare.corpus(recipe)
   self.plan = options.plan or prepare.plan(recipe, self.corpus)
-  self.terms, self.named_terms = objective.terms(recipe.objective)
+  self.terms, self.named_terms = recipe:at("objective", objective.terms, recipe.objective)
   return self
 end
 
@@ -69,11 +85,14 @@ end
 function Session:build(options)
   options = options or {}
   local config = self.config
-  self.model = check_model(self.recipe, self.recipe.model(config))
+  local recipe = self.recipe
+  self.model = recipe:at("model", Session.check_model, recipe.model(config))
   if options.extra then self.model:parameter(options.extra.name, options.extra.shape) end
-  self.model:materialize { seed = options.seed or config.seed, dtype = config.dtype }
-  self:drive(options)
-  self.optimizer = self.recipe.optimizer(self.model, config)
+  recipe:at("model", function()
+    self.model:materialize { seed = options.seed or config.seed, dtype = config.dtype }
+    self:drive(options)
+  end)
+  self.optimizer = recipe:at("optimizer", check_optimizer, recipe.optimizer(self.model, config))
   return self
 end
 
@@ -116,7 +135,7 @@ end
 function Session:accumulate(window)
   self.driver:begin_window(window)
   self.recipe.accumulate(self:driven(), window)
-  self.driver:end_window()
+  self.recipe:at("accumulate", self.driver.end_window, self.driver)
 end
 
 return Session

@@ -37,7 +37,7 @@ end
 function together.on_root(world, action)
   if world:size() == 1 then return action() end
   if world:rank() == 0 then
-    local ok, result = pcall(action)
+    local ok, result = xpcall(action, fault.seize)
     local message, code = result, 0
     if not ok then message, code = fault.of(result) end
     world:broadcast(core.from({ code }, "i64", { 1 }), 0)

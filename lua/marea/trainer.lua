@@ -27,14 +27,17 @@ local first_stream = 1000
 ---@return marea.stream stream
 function trainer.new_stream(seed, rank) return core.stream(seed, first_stream + rank) end
 
-local function schedule_of(recipe)
-  if not recipe.schedule then return function() return 1 end end
-  local factor = recipe.schedule(recipe.config)
+local function check_schedule(factor)
   if type(factor) ~= "function" then
-    fault.raise_at(2, recipe.path or "", "the recipe's schedule must return a function from the " ..
-                   "update to a factor of lr, got %s", type(factor))
+    fault.raise(2, "the recipe's schedule must return a function from the update to a factor of " ..
+                "lr, got %s", factor == nil and "nothing" or "a " .. type(factor))
   end
   return factor
+end
+
+local function schedule_of(recipe)
+  if not recipe.schedule then return function() return 1 end end
+  return recipe:at("schedule", check_schedule, recipe.schedule(recipe.config))
 end
 
 local function zeros(count)
@@ -110,14 +113,14 @@ end
 ---@param update integer
 ---@param shared marea.Shared
 function Trainer:check_finite(update, shared)
-  for r = 1, self.world:size() do
-    local what = not finite(shared.loss_sums[r]) and "loss" or
-      not finite(shared.norms[r]) and "gradient norm"
-    if what then
-      local value = what == "loss" and shared.loss_sums[r] or shared.norms[r]
-      fault.raise_at(5, self.session.recipe.path or "", "update %d: the %s of rank %d is %s; " ..
-                     "nobody stepped, so the parameters are those of update %d", update, what,
-                     r - 1, (tostring(value):gsub("^%-?nan$", "not a number")), update - 1)
+  -- One rank's loss makes the reduced gradients of all what it is, so losses are looked at first.
+  for _, kind in ipairs { { "loss", shared.loss_sums }, { "gradient norm", shared.norms } } do
+    for r, value in ipairs(kind[2]) do
+      if not finite(value) then
+        fault.raise(5, "update %d: the %s of rank %d is %s; nobody stepped, so the parameters " ..
+                    "are those of update %d", update, kind[1], r - 1,
+                    (tostring(value):gsub("^%-?nan$", "not a number")), update - 1)
+      end
     end
   end
 end
@@ -209,9 +212,10 @@ function Trainer:advance()
   session:accumulate(window)
   local norm = self:gradient_norm()
   local shared = self:share(norm)
-  self:check_finite(update, shared)
-  local lr = self:learning_rate(update)
+  session.recipe:at("loss", self.check_finite, self, update, shared)
+  local lr = session.recipe:at("schedule", self.learning_rate, self, update)
   session.optimizer:step(lr)
+  window:release()
   self.update = update
   self:count_position(update)
   local seconds = core.seconds() - began

@@ -12,15 +12,43 @@ local units = {}
 ---@param format string as of string.format
 ---@param ... any
 function units.refuse(window, format, ...)
-  fault.raise_at(5, window.session.recipe and window.session.recipe.path or "",
-                 "window %d: " .. format, window.step, ...)
+  local recipe = window.session.recipe
+  fault.raise_at(5, recipe and recipe.path and recipe.place("plan") or "", "window %d: " .. format,
+                 window.step, ...)
+end
+
+local library = debug.getinfo(1, "S").source:match("^(.*)units%.lua$")
+
+-- The line where a unit of a recipe's own begins, or that of the recipe's objective.
+local function place_of(window, unit)
+  local recipe, info = window.session.recipe, type(unit) == "function" and debug.getinfo(unit, "S")
+  if not (recipe and recipe.path) then return "" end
+  if info and info.source:sub(1, 1) == "@" and info.source:sub(1, #library) ~= library then
+    return ("%s:%d"):format(info.source:sub(2), info.linedefined)
+  end
+  return recipe.place("objective")
+end
+
+--- Refuses a window for what a term's unit gives: as units.refuse, with the unit's line.
+---@param window marea.Window
+---@param term marea.Term
+---@param format string as of string.format
+---@param ... any
+function units.refuse_term(window, term, format, ...)
+  fault.raise_at(5, place_of(window, term.unit), "window %d: " .. format, window.step, ...)
+end
+
+local function shown(value)
+  if value ~= value then return "not a number" end
+  if type(value) == "number" then return tostring(value) end
+  return value == nil and "nothing" or "a " .. type(value)
 end
 
 local function check_weight(window, term, sequence, weight)
   if type(weight) == "number" and weight >= 0 and weight < math.huge then return weight end
-  units.refuse(window, "the unit of %s must give finite weights of at least 0, got %s for " ..
-               "sequence %s on rank %d", term.name, tostring(weight), tostring(sequence.id),
-               sequence.rank)
+  units.refuse_term(window, term, "the unit of %s must give finite weights of at least 0, got " ..
+                    "%s for sequence %s on rank %d", term.name, shown(weight),
+                    tostring(sequence.id), sequence.rank)
 end
 
 --- Whether a term has one loss, and one weight, per supervised position.
@@ -41,9 +69,9 @@ function units.of_sequence(window, term, sequence)
   local given = term.unit(sequence, window)
   if type(given) ~= "table" then return check_weight(window, term, sequence, given) end
   if #given ~= sequence.tokens then
-    units.refuse(window, "the unit of %s gave %d weights for sequence %s, which has %d " ..
-                 "supervised positions", term.name, #given, tostring(sequence.id),
-                 sequence.tokens)
+    units.refuse_term(window, term, "the unit of %s gave %d weights for sequence %s, which has " ..
+                      "%d supervised positions", term.name, #given, tostring(sequence.id),
+                      sequence.tokens)
   end
   for _, weight in ipairs(given) do check_weight(window, term, sequence, weight) end
   return given

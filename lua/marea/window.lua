@@ -148,7 +148,7 @@ local refusal = -1
 
 -- A rank whose unit fails still takes part in the gathering, so that nobody waits for it.
 local function my_record(self)
-  local good, record = pcall(record_of, self, self.rank)
+  local good, record = xpcall(record_of, fault.seize, self, self.rank)
   if good then
     record[#record + 1] = 0
     return record
@@ -209,8 +209,9 @@ function methods:count(world)
     local sum = 0
     for _, record in ipairs(records) do sum = sum + record[t + 1] end
     if not (sum > 0 and sum < math.huge) then
-      units.refuse(self, "the weights of %s %s for all %d supervised positions", term.name,
-                   sum == 0 and "are zero" or "add up to no finite number", self.tokens)
+      units.refuse_term(self, term, "the weights of %s %s for all %d supervised positions",
+                        term.name, sum == 0 and "are zero" or "add up to no finite number",
+                        self.tokens)
     end
     self.denominators[t] = sum
   end

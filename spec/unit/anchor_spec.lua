@@ -4,9 +4,8 @@ local anchor = require "marea.anchor"
 local fault = require "marea.fault"
 
 -- Stands in for the library: no file defines it, so no line of it can be blamed.
-local refuse = assert(load([[
-  local fault = ...
-  return function(...) fault.raise(2, "no: %s", table.concat({ ... }, " ")) end]], "=library"))(fault)
+local refuse = assert(load([[local fault = ...
+  return function(...) fault.raise(2, "no: %s", table.concat({ ... }, " ")) end]], "=x"))(fault)
 
 local function raised_by(called, ...)
   local good, raised = pcall(called, ...)
@@ -36,7 +35,8 @@ end)
 
 describe("what the library does for a place", function()
   it("is blamed on it", function()
-    assert.equal("recipes/x.lua:70: no: a", raised_by(anchor.place("recipes/x.lua:70"), refuse, "a"))
+    local from = anchor.place("recipes/x.lua:70")
+    assert.equal("recipes/x.lua:70: no: a", raised_by(from, refuse, "a"))
     assert.equal("a:b.lua:7: no: c", raised_by(anchor.bound("a:b.lua:7", refuse), "c"))
   end)
 

@@ -77,7 +77,8 @@ describe("a config", function()
     { "dtype=f16", 'config.dtype must be "f32" or "f64", got "f16"' },
     { "layout=loose", 'config.layout must be "packed" or "padded", got "loose"' },
     { "reduction=max", 'config.reduction must be "mean" or "sum", got "max"' },
-    { "device=", 'config.device must be a string, got ""' },
+    { "device=", 'config.device must be "cpu", got ""' },
+    { "device=gpu", 'config.device must be "cpu", got "gpu"' },
   } do
     it("refuses " .. case[1], function()
       local message, code = refusal { overrides = { case[1] } }

@@ -93,9 +93,9 @@ describe("plan.check", function()
   end)
 
   it("refuses what is no list", function()
-    assert_refused("the plan: expected a list, got nothing", nil)
-    assert_refused("step 1, rank 1: expected a list, got number", { { {}, 4 }, { {}, {} } })
-    assert_refused("step 1, rank 0, microbatch 1: expected a list, got number",
+    assert_refused("plan: expected a list, got nothing", nil)
+    assert_refused("step 1, rank 1: expected a list, got a number", { { {}, 4 }, { {}, {} } })
+    assert_refused("step 1, rank 0, microbatch 1: expected a list, got a number",
                    { { { 1 }, {} }, { {}, {} } })
     assert_refused("expected a list, got one with the key name", { name = {} })
     assert_refused("step 1: expected a list without holes", { { {}, nil, {} }, { {}, {} } })

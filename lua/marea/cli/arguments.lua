@@ -61,6 +61,21 @@ local function first_foreign(parser, words)
   return #words + 1
 end
 
+-- "-n -1" as "-n-1" and "--until -1" as "--until=-1": argparse takes what begins with a dash for an
+-- option, and a number is none.
+local function join_numbers(parser, words)
+  local values, joined = takes_value(parser), {}
+  for _, word in ipairs(words) do
+    local before = joined[#joined]
+    if word:find("^%-%.?%d") and values[before] then
+      joined[#joined] = before .. (before:find("^%-%-") and "=" or "") .. word
+    else
+      joined[#joined + 1] = word
+    end
+  end
+  return joined
+end
+
 local function wants_help(words)
   for _, word in ipairs(words) do
     if word == "--" then return false end
@@ -94,7 +109,7 @@ function arguments.parse(command, words)
     words = table.move(words, 1, first - 1, 1, {})
   end
   if wants_help(words) then return nil, parser:get_help() end
-  local good, result = parser:pparse(words)
+  local good, result = parser:pparse(join_numbers(parser, words))
   if not good then fault.raise_at(2, "", "%s", reword(result, command, parser)) end
   result.words = rest
   return result

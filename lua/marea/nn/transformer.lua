@@ -162,7 +162,22 @@ end
 --- context.
 ---@param batch marea.Batch
 ---@return marea.tensor logits [rows, classes]
+-- A position beyond the context has no row in the table of positions.
+local function check_lengths(batch, context)
+  for _, sequence in ipairs(batch.sequences or {}) do
+    if sequence.length > context then
+      fault.raise(2, "nn.Transformer: sequence %s has %d inputs, which is longer than the context " ..
+                  "of %d", tostring(sequence.id), sequence.length, context)
+    end
+  end
+end
+
+--- Logits of a batch.
+--- Errors, code 2: a sequence that is longer than the context.
+---@param batch marea.Batch
+---@return marea.tensor logits [rows, classes]
 function Transformer:forward(batch)
+  check_lengths(batch, self.options.context)
   local x = self.embedding(batch.ids):add(self.position(batch.positions))
   x = self.dropout(x, batch)
   for _, child in ipairs(self.layers.children) do x = child.module(x, batch) end
