@@ -161,6 +161,23 @@ describe("parity refutes a loop by hand that", function()
 
   it("forgets zero_grad", function() assert_refuted(by_hand { zero_grad = true }) end)
 
+  it("hides from a control: what could not be broken was not proved", function()
+    local report = report_of(function(model, window)
+      model.unit:zero_grad() -- where no control reaches
+      loops.by_hand(world, { zero_grad = true })(model, window)
+    end, {}, { replicate = false, optimizer = function(model, c)
+      world:broadcast(model:values(), 0)
+      return marea.optim.SGD(model, { lr = c.lr })
+    end })
+    if not report then return end
+    assert.same({ 0, 0 }, { report.f32.failing, report.f64.failing })
+    for _, entry in ipairs(report.controls) do
+      assert.equal(entry.told_apart and entry.name ~= "forgotten_zero_grad", entry.detected)
+    end
+    assert.is_false(report.controls_pass)
+    assert.is_false(report.pass)
+  end)
+
   it("does not divide by W", function()
     if size == 1 then return pending "one rank divides by 1" end
     assert_factor(by_hand { scale = true }, size, ("W (W = %d)"):format(size))
