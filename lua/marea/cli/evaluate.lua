@@ -18,8 +18,9 @@ end
 local function run_command(options)
   local world = world_of.get()
   local recipe = recipe_of.require(options.recipe, options.settings, world:size())
-  local run <close> = run_of.open { outputs = options.outputs, name = options.run or recipe.name,
-                                    way = "any", world = world }
+  local run <close> = run_of.open {
+    outputs = options.outputs, name = options.run or recipe.name, world = world,
+    way = options.checkpoint == "latest" and "existing" or "any" }
   local session = evaluate.session(recipe, world)
   local folder = together.on_root(world, function()
     local found, problems = saves.resolve(options.outputs, options.checkpoint, run.folder)
