@@ -112,7 +112,7 @@ end
 --- all stop with the same words or none does.
 ---@param update integer
 ---@param shared marea.Shared
-function Trainer:check_finite(update, shared)
+function Trainer.check_finite(update, shared)
   -- One rank's loss makes the reduced gradients of all what it is, so losses are looked at first.
   for _, kind in ipairs { { "loss", shared.loss_sums }, { "gradient norm", shared.norms } } do
     for r, value in ipairs(kind[2]) do
@@ -212,7 +212,7 @@ function Trainer:advance()
   session:accumulate(window)
   local norm = self:gradient_norm()
   local shared = self:share(norm)
-  session.recipe:at("loss", self.check_finite, self, update, shared)
+  session.recipe:at("loss", self.check_finite, update, shared)
   local lr = session.recipe:at("schedule", self.learning_rate, self, update)
   session.optimizer:step(lr)
   window:release()

@@ -11,6 +11,7 @@ local jsonl = {}
 local what = "corpus.jsonl"
 
 local function read_object(line, place)
+  if line:find("^%s*$") then fault.raise_at(2, place, "an empty line; expected a JSON object") end
   documents.check_utf8(line, place)
   local object, problem = json.decode(line)
   if type(object) ~= "table" or not line:find("^%s*{") then
