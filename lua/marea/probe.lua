@@ -44,7 +44,7 @@ end
 --- Adds the probe's elements to the losses of a batch; called by loss.weighted.
 ---@param value marea.tensor losses [rows]
 ---@param made marea.Batch
----@param term table
+---@param term marea.Term
 ---@return marea.tensor losses
 function Probe:add_to(value, made, term)
   if not units.per_position(term) or self.term and self.term ~= term.name then return value end
@@ -75,11 +75,19 @@ local function as_entries(declared, values)
   return entries
 end
 
+---@class marea.Measured
+---@field declared marea.Weighed
+---@field sequences marea.SequenceShare[] with `weights`, as they were found
+---@field uses integer batches whose losses passed the probe, on the rank with the fewest
+---@field window marea.Window
+---@field session marea.Session
+
 --- Runs the recipe's loop on a window with the probe in it. All planned ranks call it together.
----@param recipe table a loaded recipe
----@param step integer
----@param shared table world, corpus, plan
----@return table measured {sequences: like weigh.window's, with `weights`; declared; uses; window}
+--- Errors: as Session.open and Session:window; what the recipe's loop raises.
+---@param recipe marea.Recipe
+---@param step integer update, from 1
+---@param shared marea.SessionParts
+---@return marea.Measured measured
 function probe.measure(recipe, step, shared)
   local session = Session.open(recipe, shared)
   local window = session:window(step)
@@ -195,9 +203,16 @@ local function cause_of_pattern(measured)
   if early == 0 then return "only the last microbatch counts: gradients are cleared in between" end
 end
 
+---@class marea.ProbeVerdict
+---@field pass boolean
+---@field measurable boolean whether the loop takes its losses from loss(batch, weights)
+---@field worst? table the position that is furthest off
+---@field ratio? number measured over declared, where it is the same throughout
+---@field cause? string where it fails, as far as it can be told
+
 --- Holds measured weights against the declared ones.
----@param measured table what probe.measure returned
----@return table verdict {pass, measurable, worst, ratio, cause}
+---@param measured marea.Measured
+---@return marea.ProbeVerdict verdict
 function probe.judge(measured)
   if measured.uses == 0 then
     return { pass = false, measurable = false,

@@ -40,8 +40,8 @@ local function weigh_sequence(window, term, share, sequence)
 end
 
 --- Sums of sequences by rank.
----@param weighed table {window, sequences}
----@return table[] ranks {rank, tokens, share, per_token}
+---@param weighed {window: marea.Window, sequences: marea.SequenceShare[]}
+---@return marea.RankShare[] ranks rank 0 first
 function weigh.ranks(weighed)
   local window, sequences, ranks = weighed.window, weighed.sequences, {}
   for r, tokens in ipairs(window.rank_tokens) do
