@@ -69,6 +69,24 @@ describe("the objective", function()
                     { objective = "mean_of_means" })
   end)
 
+  it("keeps every item where one rank has none in a microbatch, or runs out (B15, B43)", function()
+    local three, one = { 3, 3 }, { 1, 1 }
+    assert_gradient(1.8, { { { three }, { one } }, { {}, { one } }, { { three }, { one } } })
+    for expected, ranks in pairs { [1.5] = { { { { 1 } } }, { { { 2 } } } },
+                                   [5.5] = { { { { 5 } } }, { { { 6 } } } },
+                                   [7.0] = { { { { 7 } } }, {} } } do
+      assert_gradient(expected, ranks)
+    end
+  end)
+
+  it("is the same for a window that is short (B13 a)", function()
+    for _, microbatches in ipairs { 4, 2, 1 } do
+      local rank = {}
+      for m = 1, microbatches do rank[m] = { { 3 } } end
+      assert_gradient(3, { rank })
+    end
+  end)
+
   it("is not changed by the number of microbatches (B05 a)", function()
     local ranks = { { { { 1, 1 } }, { { 2, 2 } }, { { 2, 3 } }, { { 2, 3 } } } }
     assert_gradient(2, ranks)

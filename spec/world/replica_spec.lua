@@ -15,8 +15,14 @@ local function uneven_plan()
   return training.dealt(counts)
 end
 
+-- The head is tied to the embedding: a parameter that is used first and last.
 local function small(options, overrides)
-  return training.session(training.small({ steps = uneven_plan() }, overrides), options)
+  local function model()
+    return marea.nn.Transformer { vocabulary = 7, context = 16, width = 16, hidden = 32, heads = 2,
+                                  layers = 1, tied = true }
+  end
+  return training.session(training.small({ steps = uneven_plan(), model = model }, overrides),
+                          options)
 end
 
 describe("a replica's parameters", function()
@@ -109,6 +115,18 @@ describe("the reduction", function()
     assert.same(counted, reduced)
   end)
 
+  it("is all that an update sends, beside the count and one record of statistics", function()
+    local session = small({ bucket_bytes = 4096 })
+    local loop = trainer.new(session)
+    local before = world:ledger()
+    loop:advance()
+    for kind, entry in pairs(world:ledger()) do
+      local expected = kind == "all_reduce" and #session.replica.reducer:buckets() or
+        kind == "all_gather" and (size > 1 and 2 or 1) or 0
+      assert.equal(expected, entry.calls - before[kind].calls, kind)
+    end
+  end)
+
   it("has the same bits on all ranks, with or without overlap, in buckets of any size", function()
     for _, dtype in ipairs { "f32", "f64" } do
       local first
@@ -119,6 +137,7 @@ describe("the reduction", function()
           first = first or gradient
           assert.is_true(training.equal_on_all(world, gradient))
           assert.equal(first:hash(), gradient:hash())
+          assert.equal(first:hash(), training.run(session):hash())
         end
       end
       assert.is_true(first:total() ~= 0)
