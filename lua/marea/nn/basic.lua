@@ -2,6 +2,7 @@
 
 local fault = require "marea.fault"
 local Module = require "marea.nn.module"
+local options_of = require "marea.options"
 
 local basic = {}
 
@@ -28,6 +29,7 @@ basic.Linear = Linear
 --- Declares the weight and, unless bias is false, the bias; std is 0.02 unless given.
 ---@param options {input: integer, output: integer, bias?: boolean, std?: number}
 function Linear:init(options)
+  options_of.check(options, "nn.Linear", { "input", "output", "bias", "std" })
   local input = extent(options, "input", "nn.Linear")
   local output = extent(options, "output", "nn.Linear")
   self:parameter("weight", { output, input }, { std = options.std or 0.02 })
@@ -47,6 +49,7 @@ basic.Embedding = Embedding
 --- Declares the weight [rows, width] from N(0, std), std 0.02 unless given.
 ---@param options {rows: integer, width: integer, std?: number}
 function Embedding:init(options)
+  options_of.check(options, "nn.Embedding", { "rows", "width", "std" })
   local rows = extent(options, "rows", "nn.Embedding")
   local width = extent(options, "width", "nn.Embedding")
   self:parameter("weight", { rows, width }, { std = options.std or 0.02 })
@@ -65,6 +68,7 @@ basic.LayerNorm = LayerNorm
 --- Declares the weight and, unless bias is false, the bias; epsilon is 1e-5 unless given.
 ---@param options {width: integer, epsilon?: number, bias?: boolean}
 function LayerNorm:init(options)
+  options_of.check(options, "nn.LayerNorm", { "width", "epsilon", "bias" })
   local width = extent(options, "width", "nn.LayerNorm")
   self.epsilon = options.epsilon or 1e-5
   self:parameter("weight", { width }, { value = 1, decay = false })
@@ -86,6 +90,7 @@ basic.RMSNorm = RMSNorm
 --- Declares the weight; epsilon is 1e-5 unless given.
 ---@param options {width: integer, epsilon?: number}
 function RMSNorm:init(options)
+  options_of.check(options, "nn.RMSNorm", { "width", "epsilon" })
   self.epsilon = options.epsilon or 1e-5
   self:parameter("weight", { extent(options, "width", "nn.RMSNorm") }, { value = 1, decay = false })
 end
@@ -104,6 +109,7 @@ basic.Dropout = Dropout
 --- Errors, code 2: a probability below 0, or of 1 and more.
 ---@param options {probability: number}
 function Dropout:init(options)
+  options_of.check(options, "nn.Dropout", { "probability" })
   self.probability = options.probability or 0
   if type(self.probability) ~= "number" or self.probability < 0 or self.probability >= 1 then
     fault.raise(2, "nn.Dropout: probability must be a number of at least 0 and below 1, got %s",

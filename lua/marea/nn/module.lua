@@ -6,6 +6,7 @@
 
 local core = require "marea.core"
 local fault = require "marea.fault"
+local options_of = require "marea.options"
 
 ---@class marea.ParameterOptions
 ---@field std? number standard deviation of initial values from N(0, std)
@@ -48,24 +49,36 @@ end
 --- Declares nothing; classes with parameters or children have their own.
 function Module.init() end
 
---- Declares a parameter; self[name] is its tensor once the root is materialized.
+-- self[name] becomes the part: it must hide none of the functions.
+local function check_name(module, name)
+  if type(name) ~= "string" or name == "" or type(module[name]) == "function" then
+    fault.raise(2, "a part of %s must have a name that is none of its functions', got %s",
+                module.name, tostring(name))
+  end
+end
+
+--- Declares a parameter; self[name] is its tensor once the root is materialized. Errors, code 2: a
+--- name that a function of the module has; unknown options.
 ---@param name string
 ---@param shape integer[]
 ---@param options? marea.ParameterOptions
 function Module:parameter(name, shape, options)
-  options = options or {}
+  check_name(self, name)
+  options = options_of.check(options, "parameter " .. name, { "std", "value", "decay" })
   table.insert(self.declared, {
     name = name, shape = shape, std = options.std, value = options.value or 0,
     decay = options.decay ~= false,
   })
 end
 
---- Declares a child; self[name] is the child. Errors, code 2: a child that is no module.
+--- Declares a child; self[name] is the child. Errors, code 2: a child that is no module; a name
+--- that a function of the module has.
 ---@generic T
 ---@param name string
 ---@param child T
 ---@return T child
 function Module:child(name, child)
+  check_name(self, name)
   if type(child) ~= "table" or not child.declared then
     fault.raise(2, "child %q of %s must be a module, got %s", name, self.name, type(child))
   end
