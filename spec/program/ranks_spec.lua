@@ -76,8 +76,8 @@ for _, board in ipairs { "shared", "control" } do
                                board)
       assert.are.equal(6, code)
       -- whichever of the two leaves first says so; the other one then stops because of it
-      assert.is_truthy(errors:find("rank [01]: x:1: rank 2 has finished while ranks 0, 1 wait for " ..
-                                   "all_reduce sum f32 x 4 at x:1\n"), errors)
+      assert.is_truthy(errors:find("rank [01]: x:1: rank 2 has finished while ranks 0, 1 wait " ..
+                                   "for all_reduce sum f32 x 4 at x:1\n"), errors)
     end)
 
     it("complete what is pending when they end", function()
