@@ -1,0 +1,233 @@
+-- Bad input for whole programs: a small recipe whose fields can be replaced, run as a child, and
+-- what must hold whatever was wrong with it: one message, its exit code, nothing half-written, no
+-- process left.
+
+local assert = require "luassert"
+local core = require "marea.core"
+local json = require "marea.json"
+local launch = require "marea.launch"
+local scratch = dofile "spec/support/scratch.lua"
+
+local bad = {}
+
+local order = { "name", "config", "corpus", "model", "optimizer", "plan", "loss", "objective",
+                "units", "accumulate", "schedule", "replicate" }
+
+-- Ids 1 to 8 are for training, 9 and 10 for validation, 11 and 12 for tests.
+local base = {
+  name = [["tide"]],
+  config = "{ updates = 2, batch_size_per_rank = 2, lr = 0.1 }",
+  corpus = "function() return corpus.symbols { train = 8, validation = 2, test = 2 } end",
+  model = "function() return nn.Transformer { vocabulary = 6, classes = 4, context = 128, " ..
+    "width = 8, heads = 2, layers = 1 } end",
+  optimizer = "function(model, c) return optim.SGD(model, { lr = c.lr }) end",
+  plan = "function(rows, c) return sampler.shuffled(rows, c) end",
+}
+
+local head = [[
+local marea = require "marea"
+local nn, optim, sampler, corpus = marea.nn, marea.optim, marea.sampler, marea.corpus
+local world = marea.world()
+]]
+
+--- The text of a recipe, one field a line.
+---@param fields? table<string, string|false> Lua text of fields that differ from those of a recipe
+---  that trains; false leaves one out; `head` stands before the recipe, `tail` behind its fields
+---@return string text
+---@return table<string, integer> lines the line on which each field begins, and `recipe`
+function bad.recipe(fields)
+  fields = fields or {}
+  local text, lines = head, {}
+  local function add(name, piece)
+    lines[name] = select(2, text:gsub("\n", "")) + 1
+    text = text .. piece .. "\n"
+  end
+  if fields.head then add("head", fields.head) end
+  add("recipe", "return marea.recipe {")
+  for _, name in ipairs(order) do
+    local value = fields[name]
+    if value == nil then value = base[name] end
+    if value then add(name, ("  %s = %s,"):format(name, value)) end
+  end
+  if fields.tail then add("tail", "  " .. fields.tail) end
+  return text .. "}\n", lines
+end
+
+-- --- places ---------------------------------------------------------------------------------------
+
+local function lines_of(command)
+  local stream <close> = assert(io.popen(command))
+  local lines = {}
+  for line in stream:lines() do lines[#lines + 1] = line end
+  return lines
+end
+
+---@class bad.Place
+---@field path string its folder
+---@field recipe string tide.lua in it
+---@field outputs string
+local Place = {}
+Place.__index = Place
+Place.__close = function(self) getmetatable(self.folder).__close() end
+
+--- A folder with tide.lua and further files, to run marea in; closing it removes it.
+---@param fields? table as of bad.recipe; `text`: the whole text of tide.lua
+---@param files? table<string, string> text by name
+---@return bad.Place place
+function bad.place(fields, files)
+  local folder = scratch.folder()
+  local self = setmetatable({ folder = folder, path = folder.path }, Place)
+  self.recipe, self.outputs = self.path .. "/tide.lua", self.path .. "/outputs"
+  self:rewrite(fields)
+  for name, content in pairs(files or {}) do scratch.write(self.path .. "/" .. name, content) end
+  return self
+end
+
+--- Puts another recipe in the place of tide.lua.
+---@param fields? table as of bad.place
+function Place:rewrite(fields)
+  local text
+  text, self.lines = bad.recipe(fields)
+  scratch.write(self.recipe, fields and fields.text or text)
+end
+
+--- Everything in the place, one path a line.
+---@return string
+function Place:listing()
+  return table.concat(lines_of(("cd '%s' && find . | LC_ALL=C sort"):format(self.path)), "\n")
+end
+
+-- A text of a program without the place's path.
+function Place:shorten(text)
+  return (text:gsub(self.path:gsub("%p", "%%%0") .. "/", ""))
+end
+
+--- Fails when a process is left that knows this place.
+function Place:expect_no_process()
+  local pattern = self.path:gsub("^(.*/)(.)", "%1[%2]") .. "/" -- not the shell that asks
+  local deadline = os.time() + 5
+  repeat
+    local left = lines_of(("pgrep -af '%s'"):format(pattern))
+    if #left == 0 then return end
+    os.execute "sleep 0.05"
+  until os.time() > deadline
+  assert.equal("", table.concat(lines_of(("pgrep -af '%s'"):format(pattern)), "\n"))
+end
+
+local train = { "train", "RECIPE", "--outputs", "OUTPUTS" }
+
+--- The words that train the place's recipe, and more.
+---@param ... string
+---@return string[]
+function bad.train(...)
+  return table.move({ ... }, 1, select("#", ...), #train + 1, table.move(train, 1, #train, 1, {}))
+end
+
+--- Words with RECIPE, OUTPUTS and PLACE for the place's paths.
+---@param words string[]
+---@return string[]
+function Place:words(words)
+  local argv = {}
+  for i, word in ipairs(words) do
+    argv[i] = word:gsub("RECIPE", self.recipe):gsub("OUTPUTS", self.outputs)
+      :gsub("PLACE", self.path)
+  end
+  return argv
+end
+
+--- Runs marea in the place. No process must be left.
+---@param ranks integer? nil: one process without mpirun
+---@param words? string[] after "marea", as of Place:words; default: train the recipe
+---@return {code: integer, output: string, errors: string} result errors without what a training
+---  says of its progress
+function Place:run(ranks, words)
+  local code, output, errors, ending = launch.run(
+    { ranks = ranks, threads = 1, time_limit = 40 }, self:words(words or train))
+  assert.equal("exit", ending)
+  self:expect_no_process()
+  errors = errors:gsub("marea: update [^\n]*\n", ""):gsub("marea: an older run [^\n]*\n", "")
+  return { code = code, output = self:shorten(output), errors = self:shorten(errors) }
+end
+
+-- --- what must hold -------------------------------------------------------------------------------
+
+-- "tide.lua:7" for "@plan" in a message, "tide.lua:8" for "@plan+1".
+function Place:resolve(message)
+  return (message:gsub("@(%a+)%+?(%d*)", function(name, more)
+    local line = assert(self.lines[name], name)
+    return ("tide.lua:%d"):format(line + (math.tointeger(tonumber(more)) or 0))
+  end))
+end
+
+--- Asserts that a run that failed left whole files only: JSON that reads, no temporary names, a
+--- record that says that it failed (or, where there was no room for that, is running).
+---@param run_folder string
+function bad.expect_whole_files(run_folder)
+  for _, path in ipairs(lines_of(("find '%s' -type f"):format(run_folder))) do
+    assert.is_nil(path:find("partial", 1, true) or path:find("%.tmp"), path)
+    if path:find("%.json$") then
+      assert.is_table(json.decode(scratch.read(path)), path)
+    elseif path:find("%.jsonl$") then
+      local text = scratch.read(path)
+      assert.is_truthy(text == "" or text:sub(-1) == "\n", path)
+      for line in text:gmatch("[^\n]+") do assert.is_table(json.decode(line), path) end
+    elseif path:find("%.safetensors$") then
+      core.safetensors.open(path):close()
+    end
+  end
+end
+
+---@class bad.Case
+---@field [1] string what is wrong, for people
+---@field ranks integer? nil: one process without mpirun
+---@field words string[]? as of Place:run
+---@field code integer
+---@field message string with @FIELD for a line of the recipe; or a list of messages, in any order
+---@field rank integer? the rank that says it; nil: all fail alike, or there is one
+---@field pattern boolean? the message is a Lua pattern, for its whole length
+---@field failed boolean? a run was begun, and its folder says how it failed; otherwise nothing at
+---  all was written
+
+--- Asserts that marea refuses something as it should.
+---@param place bad.Place
+---@param case bad.Case
+function bad.expect(place, case)
+  local before = place:listing()
+  local result = place:run(case.ranks, case.words)
+  local who = case.rank and ("rank %d: "):format(case.rank) or ""
+  local expected = place:resolve(case.message)
+  if case.pattern then
+    assert.is_truthy(result.errors:find("^marea: " .. who .. expected .. "\n$"),
+                     ("%s: %s"):format(case[1], result.errors))
+  else
+    assert.equal(("marea: %s%s\n"):format(who, expected), result.errors, case[1])
+  end
+  assert.equal(case.code, result.code, case[1])
+  assert.equal("", result.output, case[1])
+  if not case.failed then
+    assert.equal(before, place:listing(), case[1])
+    return
+  end
+  local record = json.decode(scratch.read(place.outputs .. "/tide/run.json"))
+  assert.equal("failed", record.outcome, case[1])
+  assert.is_truthy(#record.message > 0, case[1])
+  bad.expect_whole_files(place.outputs .. "/tide")
+end
+
+--- The same for a list of cases, each in a place of its own: {what, fields, ...}.
+---@param cases table[] bad.Case with `fields` and `files`, as of bad.place; ranks may be a list
+---@param common? table fields of all cases
+function bad.expect_all(cases, common)
+  for _, case in ipairs(cases) do
+    setmetatable(case, { __index = common })
+    local worlds = type(case.ranks) == "table" and case.ranks or { case.ranks or false }
+    for _, ranks in ipairs(worlds) do
+      local place <close> = bad.place(case.fields, case.files)
+      bad.expect(place, setmetatable({ ranks = ranks or nil }, { __index = function(_, key)
+        if key ~= "ranks" then return case[key] end
+      end }))
+    end
+  end
+end
+
+return bad
