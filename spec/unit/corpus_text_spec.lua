@@ -66,7 +66,7 @@ describe("corpus.jsonl", function()
     { "an unfinished line", '{"text":"a","split":"train"', ":1: bad JSON: " },
     { "a line that is no object", '["text"]\n', ":1: bad JSON: expected an object" },
     { "an empty line", '{"text":"a","split":"train"}\n\n{"text":"b","split":"train"}',
-      ":2: bad JSON: " },
+      ":2: an empty line; expected a JSON object" },
     { "bad UTF-8", '{"text":"a","split":"train"}\n{"text":"\xff","split":"train"}',
       ":2: bad UTF-8 at byte 10: 0xFF" },
     { "half a surrogate pair", '{"text":"\\ud800","split":"train"}', ":1: bad UTF-8" },

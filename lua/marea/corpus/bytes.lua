@@ -1,6 +1,9 @@
 -- Texts as symbols: one per byte, then a mark that begins every sequence, and padding.
 
-local bytes = { vocabulary = 258, begin = 256, pad = 257 }
+local bytes = {
+  vocabulary = 258, begin = 256, pad = 257,
+  description = "bytes 0 to 255, 256 begins a sequence, 257 pads",
+}
 
 --- The sequence of a text of n bytes: inputs are the mark and all bytes but the last, targets are
 --- the bytes; all n positions are supervised.

@@ -10,14 +10,16 @@ local function percentile(sorted, share)
 end
 
 local function describe_split(rows)
-  local lengths, tokens = {}, 0
+  local lengths, tokens, documents, silent = {}, 0, 0, 0
   for i, row in ipairs(rows) do
     lengths[i] = row.length
     tokens = tokens + row.tokens
+    if not row.piece or row.piece == 1 then documents = documents + 1 end
+    if row.tokens == 0 then silent = silent + 1 end
   end
   table.sort(lengths)
   return {
-    documents = #rows, tokens = tokens,
+    documents = documents, sequences = #rows, tokens = tokens, without_tokens = silent,
     p10 = percentile(lengths, 0.1), p50 = percentile(lengths, 0.5),
     p90 = percentile(lengths, 0.9), max = lengths[#lengths],
   }
@@ -42,7 +44,9 @@ end
 
 ---@class marea.CardSplit
 ---@field documents integer
+---@field sequences integer more than documents where long ones were split
 ---@field tokens integer supervised positions
+---@field without_tokens integer sequences that have none
 ---@field p10 integer inputs that a tenth of the sequences do not exceed
 ---@field p50 integer
 ---@field p90 integer
@@ -50,6 +54,7 @@ end
 
 ---@class marea.Card
 ---@field documents integer
+---@field sequences integer
 ---@field tokens integer supervised positions
 ---@field splits table<string, marea.CardSplit> those that have sequences
 ---@field duplicates {total: integer, across_splits: integer}
@@ -68,10 +73,11 @@ function card.of(corpus)
     local rows = corpus:rows(name)
     if #rows > 0 then
       splits[name] = describe_split(rows)
-      documents, tokens = documents + #rows, tokens + splits[name].tokens
+      documents = documents + splits[name].documents
+      tokens = tokens + splits[name].tokens
     end
   end
-  return { documents = documents, tokens = tokens, splits = splits,
+  return { documents = documents, sequences = corpus.size, tokens = tokens, splits = splits,
            duplicates = duplicates(corpus), vocabulary = corpus.vocabulary, hash = corpus:hash(),
            notes = corpus.notes }
 end
@@ -101,6 +107,7 @@ local function notes_lines(notes, lines)
   if not notes then return end
   if notes.drawn then lines[#lines + 1] = "drawn       " .. notes.drawn end
   if notes.symbols then lines[#lines + 1] = "symbols     " .. notes.symbols end
+  if notes.long then lines[#lines + 1] = "long        " .. notes.long end
   if notes.entropy then
     lines[#lines + 1] = ("entropy     %.4f a token, ln 4 = %.4f for the first of a sequence")
       :format(notes.entropy, notes.first_symbol_entropy)
@@ -112,16 +119,30 @@ local function notes_lines(notes, lines)
   end
 end
 
+-- Where long documents were split there are more sequences than documents.
+local function head_lines(record, lines)
+  local pieces = record.sequences > record.documents and
+    (" in %d sequences"):format(record.sequences) or ""
+  lines[1] = ("corpus      %d documents%s, %d tokens, vocabulary %d"):format(
+    record.documents, pieces, record.tokens, record.vocabulary)
+  lines[2] = ("%-12s%9s %9s %5s %5s %5s %5s"):format("split", "documents", "tokens", "p10", "p50",
+                                                     "p90", "max")
+end
+
+local function silent_line(record, lines)
+  local count = 0
+  for _, split in pairs(record.splits) do count = count + split.without_tokens end
+  if count > 0 then
+    lines[#lines + 1] = ("no target   %d sequences; they count in no mean"):format(count)
+  end
+end
+
 --- The card as lines of text.
 ---@param record marea.Card
 ---@return string text without a newline at the end
 function card.text(record)
-  local lines = {
-    ("corpus      %d documents, %d tokens, vocabulary %d"):format(record.documents, record.tokens,
-                                                                record.vocabulary),
-    ("%-12s%9s %9s %5s %5s %5s %5s"):format("split", "documents", "tokens", "p10", "p50", "p90",
-                                            "max"),
-  }
+  local lines = {}
+  head_lines(record, lines)
   for _, name in ipairs(split_names) do
     local split = record.splits[name]
     if split then
@@ -135,6 +156,7 @@ function card.text(record)
   end
   lines[#lines + 1] = ("duplicates  %d, of which %d across splits"):format(
     record.duplicates.total, record.duplicates.across_splits)
+  silent_line(record, lines)
   notes_lines(record.notes, lines)
   lines[#lines + 1] = "hash        " .. record.hash
   return table.concat(lines, "\n")

@@ -1,10 +1,10 @@
--- Documents as sequences of bytes: what JSON lines and plain text have in common. A document is
--- {text, place = "file:line", split = name or nil, fields = {name = value}}.
+-- Documents in files: what JSON lines and plain text have in common. A document is made of one line
+-- or several; sequences are made of documents.
 
 local bytes = require "marea.corpus.bytes"
 local core = require "marea.core"
 local fault = require "marea.fault"
-local options = require "marea.options"
+local long = require "marea.corpus.long"
 local split = require "marea.corpus.split"
 
 local documents = {}
@@ -58,48 +58,52 @@ function documents.check_utf8(text, place)
   if not ok then fault.raise_at(2, place, "bad UTF-8 at byte %d: 0x%02X", bad, text:byte(bad)) end
 end
 
-local function check_text(document, context)
-  if document.text == "" then fault.raise_at(2, document.place, "an empty document") end
-  documents.check_utf8(document.text, document.place)
-  if context and #document.text > context then
-    fault.raise_at(2, document.place, "a document of %d bytes is longer than the context of %d",
-                   #document.text, context)
-  end
+--- A text as a document: every byte is supervised.
+--- Errors, code 2: an empty text, bad UTF-8.
+---@param text string
+---@param place string "file:line"
+---@return marea.Document document
+function documents.of_text(text, place)
+  if text == "" then fault.raise_at(2, place, "an empty document") end
+  documents.check_utf8(text, place)
+  local inputs, targets = bytes.encode(text)
+  return { place = place, text = text, inputs = inputs, targets = targets, unit = "bytes" }
 end
 
 ---@class marea.Document
----@field text string
 ---@field place string "file:line"
+---@field text string what tells it from others: equal documents go into the same split
+---@field inputs integer[]
+---@field targets integer[]
+---@field unit string what its positions are called, "bytes" or "positions"
+---@field prompt? integer positions of its prompt, the first ones
 ---@field split? string
 ---@field fields? table<string, string|number|boolean>
 
---- Checks documents and makes sequences of them.
---- Errors, code 2, with file and line: an empty document, bad UTF-8, one longer than the context.
+---@class marea.DocumentsOptions
+---@field context? integer most positions of a sequence
+---@field long? "refuse"|"truncate"|"split" what becomes of longer documents (default "refuse")
+---@field prompts? "ignored"|"supervised"
+---@field split? string|marea.Fractions fractions for documents without a split of their own
+
+--- Makes sequences of documents.
+--- Errors, code 2: no documents, and what split.draw and long.fit refuse.
 ---@param list marea.Document[]
----@param given {context?: integer, split?: string|marea.Fractions} context: most bytes; fractions
----  for documents without a split of their own
+---@param given marea.DocumentsOptions
 ---@param what string name of the calling function
 ---@param path string
----@return marea.Source source
+---@return marea.RawSequence[] sequences
+---@return table notes for the corpus card
 function documents.sequences(list, given, what, path)
   if #list == 0 then fault.raise_at(2, path, "%s: no documents", what) end
-  local context = given.context and options.integer(given.context, what .. ": context", 1)
-  local texts = {}
-  for i, document in ipairs(list) do
-    check_text(document, context)
-    texts[i] = document.text
+  if type(given.split) == "table" then
+    local texts = {}
+    for i, document in ipairs(list) do texts[i] = document.text end
+    local drawn = split.draw(texts, given.split, what)
+    for i, document in ipairs(list) do document.split = drawn[i] end
   end
-  local drawn = type(given.split) == "table" and split.draw(texts, given.split, what)
-  local sequences = {}
-  for i, document in ipairs(list) do
-    local inputs, targets = bytes.encode(document.text)
-    sequences[i] = { inputs = inputs, targets = targets, fields = document.fields,
-                     split = drawn and drawn[i] or document.split }
-  end
-  return {
-    sequences = sequences, vocabulary = bytes.vocabulary, begin = bytes.begin, pad = bytes.pad,
-    notes = { source = what, symbols = "bytes 0 to 255, 256 begins a sequence, 257 pads" },
-  }
+  local sequences, note = long.fit(list, given, what)
+  return sequences, { source = what, long = note }
 end
 
 return documents

@@ -1,9 +1,10 @@
--- JSON lines: one object a line, its text in one field, its split in another.
+-- JSON lines: one object a line; what it is made of is told in rows.lua, its split in a field.
 
 local documents = require "marea.corpus.documents"
 local fault = require "marea.fault"
 local json = require "marea.json"
 local options = require "marea.options"
+local rows = require "marea.corpus.rows"
 local split = require "marea.corpus.split"
 
 local jsonl = {}
@@ -62,33 +63,68 @@ end
 ---@field field? string that holds the text (default "text")
 ---@field split? string|marea.Fractions a field that names it, or fractions (default "split")
 ---@field fields? string[] further fields to keep
----@field context? integer most bytes of a document
+---@field context? integer most positions of a sequence
+---@field long? "refuse"|"truncate"|"split" what becomes of longer documents (default "refuse");
+---  pieces get the fields `document`, a number, and `piece`, from 1
+---@field prompts? "ignored"|"supervised" whether prompts count (default "ignored"); if they do,
+---  sequences get the field `prompt_tokens`
+---@field vocabulary? integer number of symbols, for rows of tokens
+---@field begin? integer symbol before the first token of a row, which then has a position too
+---@field pad? integer symbol that pads
+---@field shifted? boolean labels are the targets of their positions already (default false)
+
+local names = { "path", "field", "split", "fields", "context", "long", "prompts", "vocabulary",
+                "begin", "pad", "shifted" }
+
+local function check_options(given)
+  options.check(given, what, names)
+  if given.split ~= nil and type(given.split) ~= "string" and type(given.split) ~= "table" then
+    fault.raise(2, "%s: split must be the name of a field or a table of fractions, got %s", what,
+                type(given.split))
+  end
+  if given.prompts ~= nil and given.prompts ~= "ignored" and given.prompts ~= "supervised" then
+    fault.raise(2, '%s: prompts must be "ignored" or "supervised", got %s', what,
+                tostring(given.prompts))
+  end
+  local vocabulary = given.vocabulary and
+    options.integer(given.vocabulary, what .. ": vocabulary", 1)
+  for _, name in ipairs { "begin", "pad", "shifted" } do
+    if given[name] ~= nil and not vocabulary then
+      fault.raise(2, "%s: %s is for rows of tokens, which need the option vocabulary", what, name)
+    end
+  end
+  for _, name in ipairs { "begin", "pad" } do
+    local symbol = given[name] and options.integer(given[name], ("%s: %s"):format(what, name), 0)
+    if symbol and symbol >= vocabulary then
+      fault.raise(2, "%s: %s must be below the vocabulary of %d, got %d", what, name, vocabulary,
+                  symbol)
+    end
+  end
+end
 
 --- Reads a file of JSON lines.
---- Errors, code 2, with file and line: bad UTF-8, bad JSON, missing fields, unknown splits, and
---- what documents.sequences refuses.
+--- Errors, code 2, with file and line: bad UTF-8, bad JSON, missing fields, unknown splits, what
+--- rows.read and documents.sequences refuse.
 ---@param given marea.JsonlOptions
 ---@return marea.Source source
 function jsonl.read(given)
-  options.check(given, what, { "path", "field", "split", "fields", "context" })
+  check_options(given)
   local text, path = documents.read(given.path, what)
   local split_field = given.split == nil and "split" or given.split
-  if type(split_field) ~= "string" and type(split_field) ~= "table" then
-    fault.raise(2, "%s: split must be the name of a field or a table of fractions, got %s", what,
-                type(split_field))
-  end
-  local list = {}
+  local list, form = {}, nil
   for number, line in documents.lines(text) do
     local place = ("%s:%d"):format(path, number)
     local object = read_object(line, place)
-    list[number] = {
-      place = place,
-      text = string_of(object, given.field or "text", place),
-      split = type(split_field) == "string" and split_of(object, split_field, place) or nil,
-      fields = fields_of(object, given.fields or {}, place),
-    }
+    list[number], form = rows.read(object, given, place, form)
+    list[number].split = type(split_field) == "string" and split_of(object, split_field, place) or
+      nil
+    list[number].fields = fields_of(object, given.fields or {}, place)
   end
-  return documents.sequences(list, given, what, path)
+  local sequences, notes = documents.sequences(list, given, what, path)
+  local symbols, description = rows.symbols(given)
+  notes.symbols = description
+  return { sequences = sequences, vocabulary = symbols.vocabulary, begin = symbols.begin,
+           pad = symbols.pad, notes = notes }
 end
 
 return jsonl

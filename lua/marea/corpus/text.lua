@@ -1,5 +1,6 @@
 -- Plain text: a document a line, or documents of several lines with a separator between them.
 
+local bytes = require "marea.corpus.bytes"
 local documents = require "marea.corpus.documents"
 local fault = require "marea.fault"
 local options = require "marea.options"
@@ -17,7 +18,7 @@ local separators = {
 local function documents_by_line(content, path)
   local list = {}
   for number, line in documents.lines(content) do
-    list[number] = { text = line, place = ("%s:%d"):format(path, number) }
+    list[number] = documents.of_text(line, ("%s:%d"):format(path, number))
   end
   return list
 end
@@ -28,7 +29,8 @@ local function documents_between(content, path, separator)
   local is_separator, list, lines, first = separators[separator], {}, {}, 1
   local function finish(number, wanted)
     if wanted then
-      list[#list + 1] = { text = table.concat(lines, "\n"), place = ("%s:%d"):format(path, first) }
+      list[#list + 1] = documents.of_text(table.concat(lines, "\n"),
+                                          ("%s:%d"):format(path, first))
     end
     lines, first = {}, number + 1
   end
@@ -49,14 +51,16 @@ end
 ---@field path string beside the recipe, or from the working folder
 ---@field separator? "line"|"blank"|"%" what stands between documents (default "line")
 ---@field split? marea.Fractions (default 0.1 and 0.1)
----@field context? integer most bytes of a document
+---@field context? integer most bytes of a sequence
+---@field long? "refuse"|"truncate"|"split" what becomes of longer documents (default "refuse")
 
 --- Reads a file of plain text.
---- Errors, code 2, with file and line: what documents.sequences refuses; an unknown separator.
+--- Errors, code 2, with file and line: empty documents, bad UTF-8, what documents.sequences
+--- refuses; an unknown separator.
 ---@param given marea.TextOptions
 ---@return marea.Source source
 function text.read(given)
-  options.check(given, what, { "path", "separator", "split", "context" })
+  options.check(given, what, { "path", "separator", "split", "context", "long" })
   local separator = given.separator or "line"
   if separator ~= "line" and not separators[separator] then
     fault.raise(2, '%s: separator must be "line", "blank" or "%%", got %q', what,
@@ -69,7 +73,11 @@ function text.read(given)
   if type(split) ~= "table" then
     fault.raise(2, "%s: split must be a table of fractions, got %s", what, type(split))
   end
-  return documents.sequences(list, { split = split, context = given.context }, what, path)
+  local sequences, notes = documents.sequences(
+    list, { split = split, context = given.context, long = given.long }, what, path)
+  notes.symbols = bytes.description
+  return { sequences = sequences, vocabulary = bytes.vocabulary, begin = bytes.begin,
+           pad = bytes.pad, notes = notes }
 end
 
 return text
