@@ -71,6 +71,19 @@ function batch.build(corpus, sequences, options)
   return made
 end
 
+local tensor_names = { "ids", "targets", "positions", "sequence_ids", "lengths", "starts" }
+
+--- Gives back a tensor's memory now, whoever still holds it; reading it afterwards is an error.
+---@param tensor marea.tensor
+function batch.end_tensor(tensor) local _ <close> = tensor end
+
+--- Gives back the memory of a batch, which is not to be used afterwards: the collector would come
+--- late, since it sees a few bytes of each tensor.
+---@param made marea.Batch
+function batch.release(made)
+  for _, name in ipairs(tensor_names) do batch.end_tensor(made[name]) end
+end
+
 --- A tensor of one value per row from values per supervised position; 0 elsewhere.
 ---@param made marea.Batch
 ---@param dtype "f32"|"f64"

@@ -4,6 +4,7 @@
 -- A corpus that was made in memory and one that was opened from a file answer alike, with the same
 -- hash, which is of the content, whatever its path or age.
 
+local batch = require "marea.batch"
 local card = require "marea.corpus.card"
 local fault = require "marea.fault"
 local json = require "marea.json"
@@ -136,18 +137,26 @@ function methods:rows(split)
   return self.by_split[split]
 end
 
+-- A whole corpus is read this way, so the tensors are not left to the collector.
+local function read_one(self, id, name)
+  local made = self:gather { id }
+  local values = made[name]:values()
+  batch.release(made)
+  return values
+end
+
 --- The inputs of a sequence. Errors, code 2: an id that the corpus does not have.
 ---@param id integer
 ---@return integer[] ids from 0
 function methods:inputs(id)
-  return self:gather({ id }).ids:values()
+  return read_one(self, id, "ids")
 end
 
 --- The targets of a sequence; -100 where a position does not count. Errors as inputs.
 ---@param id integer
 ---@return integer[] ids from 0, or -100
 function methods:targets(id)
-  return self:gather({ id }).targets:values()
+  return read_one(self, id, "targets")
 end
 
 --- The tensors of a microbatch, sequences end to end. Errors, code 2: an id that the corpus does

@@ -79,6 +79,19 @@ function run.open(given)
   return self
 end
 
+--- What opening a run's folder anew would do; nothing is done. Errors: code 2 for a name that is no
+--- folder's.
+---@param outputs string
+---@param name string
+---@return {folder: string, moved_to?: string, held_by?: string} place moved_to: where an older run
+---  would go; held_by: who uses the folder
+function run.preview(outputs, name)
+  check_name(name)
+  local folder = outputs .. "/" .. name
+  return { folder = folder, moved_to = was_trained(folder) and free_name(folder) or nil,
+           held_by = core.file.lock_holder(folder) }
+end
+
 --- The path of something in the run's folder.
 ---@param name string such as "run.json"
 ---@return string path

@@ -36,16 +36,16 @@ local function overrides_of(recipe)
 end
 
 -- Runs on all ranks.
-local function describe(session, recipe)
+local function describe(session, recipe, run_name)
   local device = core.device()
   return {
-    version = require "marea.version", name = recipe.name, recipe = recipe.path,
+    version = require "marea.version", name = recipe.name, recipe = recipe.path, run = run_name,
     config = config.values(recipe.config), overrides = overrides_of(recipe),
     objective = recipe.config.objective,
     world = session.world:size(), board = session.world.group:board(),
     hosts = distinct(together.texts(session.world, core.process.host())),
     instruction_set = device.instruction_set, blas = device.blas, threads = device.threads,
-    parameters = session.model:count(), started = core.utc(), outcome = "running",
+    parameters = session.model:count(), init = session.init, started = core.utc(), outcome = "running",
   }
 end
 
@@ -69,13 +69,13 @@ end
 ---@param from? marea.RecordSource the checkpoint that it goes on from
 ---@return marea.RunRecord
 function run_record.begin(run, session, from)
-  local values = describe(session, session.recipe)
+  local values = describe(session, session.recipe, run.name)
   local self = setmetatable({ run = run, values = values }, Record)
   together.on_root(run.world, function()
     local old = from and from.own and json.decode(core.file.read(run:path("run.json")))
     values.id = old and old.id or new_id()
     values.resumed = json.array(old and old.resumed or {})
-    if old then values.began = old.began or old.started end
+    if old then values.began, values.init = old.began or old.started, old.init end
     values.update = from and from.update or 0
     if from then
       table.insert(values.resumed, {
@@ -100,6 +100,13 @@ function Record:reach(update) self.values.update = update end
 function Record:note_save(folder)
   self.values.last_save = { update = self.values.update, folder = folder, good = true }
   self:write()
+end
+
+--- Notes the most bytes that a rank of this start has held. All ranks call it.
+function Record:measure()
+  local peak = core.from({ core.memory().peak }, "i64", { 1 })
+  local peaks = self.run.world:all_gather(peak):values()
+  self.values.peak_bytes = math.tointeger(math.max(table.unpack(peaks)))
 end
 
 --- Ends the record.

@@ -34,6 +34,7 @@ local world_of = require "marea.world"
 ---@field optimizer marea.Optimizer once it is built
 ---@field replica? marea.Replica
 ---@field driver marea.Replica|marea.Bare once it is built
+---@field init? {file: string, sha256: string} whose weights it began with
 ---@field statistics? {term: string?, loss_sum: number?} of the window under way
 local Session = {}
 Session.__index = Session

@@ -82,8 +82,10 @@ local function fill(file, list)
     end
   end
   for _, item in ipairs(list) do
-    local stored = file:tensor(item[1])
-    item[2]:copy_(stored:dtype() == item[2]:dtype() and stored or stored:to(item[2]:dtype()))
+    local stored <close> = file:tensor(item[1])
+    local dtype = item[2]:dtype()
+    local fitting <close> = stored:dtype() == dtype and stored or stored:to(dtype)
+    item[2]:copy_(fitting)
   end
 end
 

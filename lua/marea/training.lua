@@ -13,6 +13,7 @@ local saves = require "marea.saves"
 local Session = require "marea.session"
 local together = require "marea.together"
 local trainer_of = require "marea.trainer"
+local weights = require "marea.weights"
 local world_of = require "marea.world"
 
 local training = {}
@@ -23,6 +24,7 @@ local training = {}
 ---@field continuous? boolean config.stop does not count
 ---@field until_update? integer the last update; overrides config.stop
 ---@field resume? string "latest" or a folder
+---@field init? string a file whose weights the run begins with
 ---@field accept? string[] fields of the lock that may differ
 ---@field controls? string[] "reseed-streams", "restart-updates": what a resume gets wrong
 ---@field stop_asked? fun(): boolean whether this rank was asked to stop
@@ -36,8 +38,13 @@ local training = {}
 ---@field checkpoint? string the last one saved
 ---@field loss_per_token? number of the last update
 
--- The update that this start goes to from update `at`.
-local function target_of(config, options, at)
+--- The update that a start goes to from update `at`.
+--- Errors, code 2: --until behind the last update.
+---@param config marea.Config
+---@param options marea.TrainOptions
+---@param at integer
+---@return integer update
+function training.target(config, options, at)
   local wanted = options.until_update
   if wanted and wanted > config.updates then
     fault.raise_at(2, "", "--until %d is behind the last update, %d (updates=%d plans for more)",
@@ -50,7 +57,12 @@ local function target_of(config, options, at)
   return config.updates
 end
 
-local function check_options(options)
+--- Refuses, with code 2, options that do not go together.
+---@param options marea.TrainOptions
+function training.check_options(options)
+  if options.resume and options.init then
+    fault.raise_at(2, "", "--init begins a run and --resume goes on with one: give either")
+  end
   if options.resume then return end
   for option, list in pairs { control = options.controls, accept = options.accept } do
     if #list > 0 then fault.raise_at(2, "", "--%s needs --resume", option) end
@@ -71,12 +83,38 @@ function training.session(recipe, world)
   return session:build(), prepared
 end
 
+--- Lets a session begin with the weights of a file, which its lock names from then on. All ranks
+--- call it. Errors: as weights.load.
+---@param session marea.Session built
+---@param prepared marea.Prepared
+---@param path string
+function training.begin_with(session, prepared, path)
+  local hash = weights.load(session.model, session.world, path)
+  session.init = { file = path, sha256 = hash }
+  prepared.lock.init = hash
+end
+
 -- Restores what is to be resumed. Returns what is said of it in run.json, and the lock.
 local function restore(trainer, source, prepared, options)
   local lock = resume_of.restore(trainer, source.folder, prepared.lock, options.accept,
                                  options.controls)
   return { folder = source.folder, own = source.own, update = trainer.update,
            accepted = options.accept or {}, controls = options.controls or {} }, lock
+end
+
+--- Puts a session where a start with --resume begins, and nothing else. All ranks call it.
+--- Errors: as training.run.
+---@param session marea.Session built
+---@param prepared marea.Prepared
+---@param options marea.TrainOptions with resume
+---@return integer update
+---@return boolean own whether it is a checkpoint of the run itself
+function training.look_at_resume(session, prepared, options)
+  local name = options.name or session.recipe.name
+  local source = resume_of.find(session.world, options.outputs or "outputs", name, options.resume)
+  local trainer = trainer_of.new(session, { history = history_of.new() })
+  local from = restore(trainer, source, prepared, options)
+  return from.update, from.own
 end
 
 local function rewind(run, update, say)
@@ -90,6 +128,7 @@ local function is_due(every, update) return every ~= nil and update % every == 0
 
 local function validate(trainer, progress)
   local result = evaluate.split(trainer.session, "validation")
+  collectgarbage() -- what it computed is not to lie beside the next update
   result.update = trainer.update
   trainer.journal:write_metrics(result)
   progress:evaluation(result)
@@ -114,7 +153,7 @@ end
 
 local function train_in(run, trainer, prepared, options, from)
   local record <close> = run_record.begin(run, trainer.session, from)
-  local target = target_of(trainer.config, options, trainer.update)
+  local target = training.target(trainer.config, options, trainer.update)
   local progress = progress_of.new(trainer.world, trainer.update + 1, target)
   if run.moved_to then progress:say("an older run was moved to %s", run.moved_to) end
   if from then
@@ -125,6 +164,7 @@ local function train_in(run, trainer, prepared, options, from)
   prepare.write(run, prepared)
   local journal <close> = journal_of.open(run, from and from.own and trainer.update or 0)
   trainer.journal = journal
+  collectgarbage() -- the same for what was prepared and restored
   local checkpoint
   local function save()
     record:reach(trainer.update)
@@ -133,6 +173,7 @@ local function train_in(run, trainer, prepared, options, from)
   end
   local outcome, asked = go_on(trainer, target, save, progress, options.stop_asked)
   record:reach(trainer.update)
+  record:measure()
   record:finish(outcome)
   return { run = run.folder, update = trainer.update, updates = trainer.config.updates,
            outcome = outcome, asked = asked, checkpoint = checkpoint,
@@ -148,12 +189,13 @@ end
 ---@param options marea.TrainOptions
 ---@return marea.Trained result
 function training.run(recipe, options)
-  check_options(options)
+  training.check_options(options)
   local world, name = world_of.get(), options.name or recipe.name
   local outputs = options.outputs or "outputs"
   local source = options.resume and resume_of.find(world, outputs, name, options.resume)
   local session, prepared = training.session(recipe, world)
-  target_of(recipe.config, options, 0)
+  training.target(recipe.config, options, 0)
+  if options.init then training.begin_with(session, prepared, options.init) end
   local trainer = trainer_of.new(session, { history = history_of.new() })
   local own = source and source.own
   local run, from

@@ -90,7 +90,7 @@ function Window.new(session, step, rank, options)
   self.by_rank = by_rank
   self.tokens, self.rank_tokens, self.sequence_count = count_tokens(by_rank)
   self.my_tokens = self.rank_tokens[rank + 1]
-  self.session = session
+  self.session, self.given = session, {}
   for m, sequences in ipairs(by_rank[rank + 1]) do
     self[m] = batch.build(session.corpus, sequences, {
       layout = session.config.layout, seed = session.config.seed,
@@ -269,12 +269,20 @@ function methods:weights(made)
   if not self.denominators then
     fault.raise(1, "window:weights was called before the window was counted")
   end
-  if not self.session.named_terms then return weights_of_term(self, made, 1) end
   local weights = {}
   for t, term in ipairs(self.session.terms) do
     weights[term.name] = weights_of_term(self, made, t)
+    table.insert(self.given, weights[term.name])
+    if not self.session.named_terms then return weights[term.name] end
   end
   return weights
+end
+
+--- Ends the window after its update: gives back the memory of its batches and weights.
+function methods:release()
+  for _, made in ipairs(self) do batch.release(made) end
+  for _, tensor in ipairs(self.given) do batch.end_tensor(tensor) end
+  self.given = {}
 end
 
 return Window

@@ -1,4 +1,4 @@
--- Damage to checkpoints: every byte of a small one flipped, every file cut at every length, and each
+-- Damage to checkpoints: every byte of a small one flipped, every file cut at every length; each
 -- time the message names the file, and the tensor where it is a tensor file.
 
 local checkpoint = require "marea.checkpoint"

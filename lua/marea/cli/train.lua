@@ -13,62 +13,6 @@ local function print_on_root(text)
   if world_of.get():rank() == 0 then print(text) end
 end
 
-local function thousands(number)
-  local text = tostring(number)
-  return (text:reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^,", ""))
-end
-
-local function plan_lines(session)
-  local lines, config = {}, session.config
-  lines[1] = ("plan       %d updates of up to %d microbatches of %d sequences a rank, %d rank%s")
-    :format(#session.plan, config.accumulation, config.batch_size_per_rank, config.ranks,
-            config.ranks == 1 and "" or "s")
-  local tokens, by_rank = 0, {}
-  for _, window in ipairs(session.plan) do
-    for r, microbatches in ipairs(window) do
-      for _, ids in ipairs(microbatches) do
-        for _, id in ipairs(ids) do
-          local count = session.corpus:sequence(id).tokens
-          tokens, by_rank[r] = tokens + count, (by_rank[r] or 0) + count
-        end
-      end
-    end
-  end
-  for r = 1, config.ranks do by_rank[r] = thousands(by_rank[r] or 0) end
-  lines[2] = ("tokens     %s in all (%s)"):format(thousands(tokens), table.concat(by_rank, " + "))
-  return lines
-end
-
-local function shape_lines(session)
-  local lines = { ("parameters %s, %s"):format(thousands(session.model:count()),
-                                               session.config.dtype) }
-  for _, range in ipairs(session.model.unit:ranges()) do
-    lines[#lines + 1] = ("           %-36s [%s]"):format(range.name,
-                                                         table.concat(range.shape, ", "))
-  end
-  return lines
-end
-
--- Bytes that a rank holds before any window.
-local function memory_line(session)
-  local width = session.config.dtype == "f64" and 8 or 4
-  local held = session.model:values():count() * width
-  local state = 0
-  for _, flat in pairs(session.optimizer:state()) do state = state + flat:count() * width end
-  return ("memory     %s bytes a rank: parameters %s, gradients %s, optimizer %s, and what a " ..
-          "window needs"):format(thousands(2 * held + state), thousands(held), thousands(held),
-                                 thousands(state))
-end
-
-local function dry_run(loaded)
-  local session = training.session(loaded, world_of.get())
-  local lines = plan_lines(session)
-  for _, line in ipairs(shape_lines(session)) do lines[#lines + 1] = line end
-  lines[#lines + 1] = memory_line(session)
-  print_on_root(table.concat(lines, "\n"))
-  return 0
-end
-
 local function summary(result)
   local lines = {}
   if not result.loss_per_token and not result.checkpoint then
@@ -89,13 +33,18 @@ end
 ---@param options table
 ---@return integer code 0, or 7 when it was asked to stop
 local function run_recipe(loaded, options)
-  if options.dry_run then return dry_run(loaded) end
-  core.process.watch_stop()
-  local result = training.run(loaded, {
+  local wanted = {
     outputs = options.outputs, name = options.run, continuous = options.continuous,
-    until_update = options["until"], resume = options.resume, accept = options.accept,
-    controls = options.control,
-    stop_asked = function() return core.process.stop_requested() ~= nil end })
+    until_update = options["until"], resume = options.resume, init = options.init,
+    accept = options.accept, controls = options.control,
+    stop_asked = function() return core.process.stop_requested() ~= nil end }
+  if options.dry_run then
+    local result = require("marea.dry_run").of(loaded, world_of.get(), wanted)
+    print_on_root(options.json and json.encode(result) or require("marea.dry_run_text").of(result))
+    return 0
+  end
+  core.process.watch_stop()
+  local result = training.run(loaded, wanted)
   print_on_root(options.json and json.encode(result) or summary(result))
   return result.asked and 7 or 0
 end
@@ -121,6 +70,8 @@ return {
     parser:flag("--continuous", "Do not stop at config.stop.")
     parser:option("--resume", "Go on from 'latest' or from a checkpoint's folder.")
       :argname("FOLDER")
+    parser:option("--init", "Begin with the weights of a safetensors file, of marea or another tool.")
+      :argname("FILE")
     parser:option("--accept", "Go on although this field of the lock differs (repeatable).")
       :argname("FIELD"):count("*")
     parser:flag("--dry-run", "Show plan, shapes and memory; train nothing, write nothing.")
