@@ -94,7 +94,8 @@ describe("a corpus is refused", function()
         message = "@corpus: the recipe's corpus must return a corpus, got nothing" },
       { "option", fields = { corpus = "function() return corpus.symbols { tain = 8 } end" },
         message = '@corpus: corpus.symbols has no option "tain"; did you mean "train"?' },
-      { "no sequences", fields = { corpus = "function() return corpus.symbols { train = 0 } end" },
+      { "no sequences",
+        fields = { corpus = "function() return corpus.symbols { train = 0 } end" },
         message = "@corpus: corpus.symbols: train must be an integer of at least 1, got 0" },
     }, { code = 2 })
   end)
@@ -112,8 +113,8 @@ describe("a corpus is refused", function()
         message = "@recipe: cross_entropy: targets%[%d+%] is [23], outside 0 to 1 and not %-100 " ..
           "%(ignored%)" },
       { "context", fields = model(6, 4, 15), pattern = true,
-        message = "@recipe: nn.Transformer: sequence %d has %d+ inputs, which is longer than the " ..
-          "context of 15" },
+        message = "@recipe: nn.Transformer: sequence %d has %d+ inputs, which is longer than " ..
+          "the context of 15" },
     }, { code = 2, failed = true })
   end)
 end)
