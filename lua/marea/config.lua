@@ -15,6 +15,7 @@ local known = {
   stop = { kind = "integer", optional = true, at_least = 1 },
   accumulation = { kind = "integer", default = 1, at_least = 1 },
   batch_size_per_rank = { kind = "integer", default = 4, at_least = 1 },
+  global_batch_size = { kind = "integer", optional = true, at_least = 1 },
   lr = { kind = "number", default = 0.1, above = 0 },
   objective = { kind = "string", default = "global_token" },
   reduction = { kind = "string", default = "mean", choice = { "mean", "sum" } },
@@ -25,6 +26,8 @@ local known = {
   clip_norm = { kind = "number", optional = true, above = 0 },
   save_every = { kind = "integer", optional = true, at_least = 1 },
   evaluate_every = { kind = "integer", optional = true, at_least = 1 },
+  stop_below = { kind = "number", optional = true },
+  nonfinite = { kind = "string", default = "stop", choice = { "stop", "skip" } },
   keep = { kind = "integer", default = 3, at_least = 1 },
 }
 
@@ -128,6 +131,33 @@ local function unknown_key(key, rules)
     key, near and ("did you mean %q?"):format(near) or "it has " .. table.concat(keys, ", "))
 end
 
+-- Microbatches of a rank from the sequences of a whole window, which ranks and microbatches must
+-- fill: nothing is rounded.
+local function settle_accumulation(values, places)
+  local size, where = values.global_batch_size, places.global_batch_size
+  if not size then return end
+  local each = values.ranks * values.batch_size_per_rank
+  if size % each ~= 0 then
+    fault.raise_at(2, where, "config.global_batch_size must be a multiple of ranks x " ..
+                   "batch_size_per_rank = %d x %d = %d, got %d", values.ranks,
+                   values.batch_size_per_rank, each, size)
+  end
+  if places.accumulation and values.accumulation ~= size // each then
+    fault.raise_at(2, where, "config.global_batch_size = %d asks for an accumulation of %d on " ..
+                   "%d rank%s, and config.accumulation is %d: give one of the two", size,
+                   size // each, values.ranks, values.ranks == 1 and "" or "s",
+                   values.accumulation)
+  end
+  values.accumulation = size // each
+end
+
+local function check_stop_below(values, places)
+  if values.stop_below and not values.evaluate_every then
+    fault.raise_at(2, places.stop_below, "config.stop_below is compared with the validation " ..
+                   "loss of evaluations, and needs config.evaluate_every")
+  end
+end
+
 ---@class marea.Rule
 ---@field kind "integer"|"number"|"string"|"boolean"
 ---@field default? any
@@ -144,7 +174,8 @@ end
 ---@field place? fun(key: string): string "file:line" where the recipe sets a key, or ""
 
 --- Resolves a config. Errors, all of code 2, name key, expected and found: wrong types, values out
---- of range, and overrides of keys that neither marea nor the recipe knows (with the nearest name).
+--- of range, overrides of keys that neither marea nor the recipe knows (with the nearest name), and
+--- keys that do not go together.
 ---@param options marea.ConfigOptions
 ---@return table<string, any> values optional keys that are not set are absent
 ---@return table<string, marea.Rule> rules for every key that may be asked for
@@ -155,13 +186,14 @@ function config.resolve(options)
     rules[key], values[key] = rule, rule.default
   end
   values.ranks = options.world_size or 1
-  local given = options.given or {}
+  local given, places = options.given or {}, {} -- where each key was set
   for key, value in pairs(given) do
     if type(key) ~= "string" then
       fault.raise_at(2, place("config"), "config must have names as keys, got %s", quoted(key))
     end
     rules[key] = rules[key] or own_rule(key, value, place(key))
-    values[key] = checked(key, rules[key], value, place(key))
+    places[key] = place(key)
+    values[key] = checked(key, rules[key], value, places[key])
   end
   for _, override in ipairs(each_override(options.overrides)) do
     local rule = rules[override.key]
@@ -169,8 +201,10 @@ function config.resolve(options)
     local value = override.value
     if type(value) == "string" then value = parse(rule, value) end
     if value ~= nil then value = checked(override.key, rule, value, "") end
-    values[override.key] = value
+    values[override.key], places[override.key] = value, ""
   end
+  settle_accumulation(values, places)
+  check_stop_below(values, places)
   return values, rules
 end
 

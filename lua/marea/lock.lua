@@ -3,10 +3,10 @@
 --
 -- A run that began with the weights of a file (train --init) has the file's hash as `init`.
 --
--- Keys that only say where, how long and how often (device, stop, updates, keep, save_every,
--- evaluate_every) are no part of it. So a run may go on under more updates than it was planned for:
--- its plan is then longer, and is compared by the links of its chain (see plan.lua) over the steps
--- that both plans have.
+-- Keys that only say where, how long and how often (device, stop, stop_below, updates, keep,
+-- save_every, evaluate_every) are no part of it. So a run may go on under more updates than it was
+-- planned for: its plan is then longer, and is compared by the links of its chain (see plan.lua)
+-- over the steps that both plans have.
 
 local config = require "marea.config"
 local core = require "marea.core"
@@ -17,8 +17,8 @@ local plan = require "marea.plan"
 
 local lock = {}
 
-local free_keys = { device = true, stop = true, updates = true, keep = true, save_every = true,
-                    evaluate_every = true }
+local free_keys = { device = true, stop = true, stop_below = true, updates = true, keep = true,
+                    save_every = true, evaluate_every = true }
 
 local function hash_files(files)
   local list = {}

@@ -17,7 +17,7 @@ describe("a config", function()
     assert.same({
       seed = 20, ranks = 3, updates = 100, accumulation = 1, batch_size_per_rank = 4, lr = 0.1,
       objective = "global_token", reduction = "mean", dtype = "f32", device = "cpu", dropout = 0,
-      layout = "packed", keep = 3,
+      layout = "packed", keep = 3, nonfinite = "stop",
     }, config.values(resolved { world_size = 3 }))
   end)
 
@@ -79,6 +79,13 @@ describe("a config", function()
     { "reduction=max", 'config.reduction must be "mean" or "sum", got "max"' },
     { "device=", 'config.device must be "cpu", got ""' },
     { "device=gpu", 'config.device must be "cpu", got "gpu"' },
+    { "nonfinite=go", 'config.nonfinite must be "stop" or "skip", got "go"' },
+    { "global_batch_size=0", "config.global_batch_size must be an integer of at least 1, got 0" },
+    { "global_batch_size=10",
+      "config.global_batch_size must be a multiple of ranks x batch_size_per_rank = 1 x 4 = 4, " ..
+      "got 10" },
+    { "stop_below=1", "config.stop_below is compared with the validation loss of evaluations, " ..
+      "and needs config.evaluate_every" },
   } do
     it("refuses " .. case[1], function()
       local message, code = refusal { overrides = { case[1] } }
@@ -86,6 +93,21 @@ describe("a config", function()
       assert.equal(2, code)
     end)
   end
+
+  it("makes the accumulation of a global batch, and refuses two that differ", function()
+    local overrides = { "global_batch_size=24", "batch_size_per_rank=2" }
+    assert.equal(4, resolved({ world_size = 3, overrides = overrides }).accumulation)
+    assert.equal(4, resolved({ world_size = 3, overrides = overrides,
+                               given = { accumulation = 4 } }).accumulation)
+    local message, code = refusal { world_size = 3, overrides = overrides,
+                                    given = { accumulation = 1 } }
+    assert.equal("config.global_batch_size = 24 asks for an accumulation of 4 on 3 ranks, and " ..
+                 "config.accumulation is 1: give one of the two", message)
+    assert.equal(2, code)
+    local place = function(key) return key == "global_batch_size" and "recipes/x.lua:4" or "" end
+    assert.equal("recipes/x.lua:4: config.global_batch_size must be",
+                 refusal({ given = { global_batch_size = 3 }, place = place }):match("^.-must be"))
+  end)
 
   it("gives the nearest name of an unknown key", function()
     local message, code = refusal { overrides = { "dropuot=0.1" } }

@@ -65,6 +65,7 @@
 ---@field stop? integer
 ---@field accumulation integer microbatches of a rank and window
 ---@field batch_size_per_rank integer sequences of a microbatch
+---@field global_batch_size? integer sequences of a window; sets accumulation
 ---@field lr number
 ---@field objective string
 ---@field reduction "mean"|"sum"
@@ -75,6 +76,8 @@
 ---@field clip_norm? number
 ---@field save_every? integer
 ---@field evaluate_every? integer
+---@field stop_below? number validation loss below which training stops
+---@field nonfinite "stop"|"skip" what becomes of a window whose loss or gradient is not finite
 ---@field keep integer
 ---@field [string] any
 
@@ -148,6 +151,8 @@
 ---@field message string
 ---@field code integer exit code of the program, 1 to 7
 ---@field peer? boolean another rank has said it already
+---@field file? string that is damaged
+---@field tensor? string of that file in which the damage begins
 
 --- Two gradients under a gate, as parity.json has them.
 ---@class marea.Gated
