@@ -8,6 +8,7 @@
 
 local fault = require "marea.fault"
 local options_of = require "marea.options"
+local weightings = require "marea.weightings"
 
 local objective = {}
 
@@ -29,6 +30,13 @@ function objective.mean_of_means(sequence, window)
   return 1 / window.rank_tokens[sequence.rank + 1]
 end
 
+objective.per = weightings.per
+objective.scaled_by = weightings.scaled_by
+objective.by_class = weightings.by_class
+objective.prompts = weightings.prompts
+objective.product = weightings.product
+objective.targets = weightings.targets
+
 --- The library's objectives by name.
 ---@type table<string, marea.Weighting>
 objective.named = {
@@ -36,6 +44,7 @@ objective.named = {
   mean_of_means = objective.mean_of_means,
   per_sequence = objective.per_sequence,
 }
+for name, unit in pairs(objective.named) do weightings.set_text(unit, name) end
 
 -- Units that give one value each instead of one per position.
 local counted = { position = true, sequence = true, microbatch = true, window = true }

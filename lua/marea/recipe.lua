@@ -7,6 +7,7 @@ local config = require "marea.config"
 local fault = require "marea.fault"
 local loader = require "marea.loader"
 local nearest = require "marea.nearest"
+local weightings = require "marea.weightings"
 
 local recipe = {}
 
@@ -132,19 +133,20 @@ local function sorted_names(map)
 end
 
 local function find_objective(named, name, place)
-  if named[name] then return named[name] end
+  local found = named[name] or weightings.parse(name, named)
+  if found then return found end
   local names = sorted_names(named)
   local near = nearest.find(name, names)
   fault.raise_at(2, place, "there is no objective %q; %s", name,
                  near and ("did you mean %q?"):format(near) or
-                 "there are " .. table.concat(names, ", "))
+                 ("there are %s, per:FIELD, scaled_by:FIELD"):format(table.concat(names, ", ")))
 end
 
 local function name_of_objective(named, value)
   for _, name in ipairs(sorted_names(named)) do
     if named[name] == value then return name end
   end
-  return "custom"
+  return weightings.text(value) or "custom"
 end
 
 -- The objective's name goes into the config before overrides do, so that `objective=NAME` and the

@@ -38,6 +38,15 @@ function units.refuse_term(window, term, format, ...)
   fault.raise_at(5, place_of(window, term.unit), "window %d: " .. format, window.step, ...)
 end
 
+--- Refuses what the objective asks of a corpus that cannot give it, with the objective's line.
+---@param window marea.Window
+---@param code integer 2 for what the corpus does not have, 5 for weights that must not be
+---@param format string as of string.format
+---@param ... any
+function units.refuse_field(window, code, format, ...)
+  fault.raise_at(code, window.session and place_of(window) or "", format, ...)
+end
+
 local function shown(value)
   if value ~= value then return "not a number" end
   if type(value) == "number" then return tostring(value) end

@@ -53,7 +53,8 @@ end
 
 --- A toy from its window: ranks of microbatches of sequences of items. An item is the loss of a
 --- supervised position; {5} is one of loss 5 that has no target. All sequences have `fields`, or
---- none has; ids count from 1 in the order written.
+--- none has; `classes` are the targets of their items, 0 unless given; ids count from 1 in the order
+--- written.
 ---@param ranks table[] rank -> microbatch -> sequence -> item
 ---@param given? table further fields of the recipe
 ---@param overrides? table
@@ -69,7 +70,8 @@ function training.toy(ranks, given, overrides)
         for i, item in ipairs(items) do
           local masked = type(item) == "table"
           values[#values + 1] = masked and item[1] or item
-          inputs[i], targets[i] = #values, masked and -100 or 0
+          inputs[i] = #values
+          targets[i] = masked and -100 or items.classes and items.classes[i] or 0
         end
         sequences[#sequences + 1] = { inputs = inputs, targets = targets, split = "train",
                                       fields = items.fields }

@@ -103,20 +103,25 @@ describe("a corpus", function()
     source = tiny()
     source.sequences[3].fields.book = nil
     assert.truthy(refusal(source):find('has no field "book"', 1, true))
+    for _, name in ipairs { "tokens", "rank", "microbatch" } do
+      source = tiny()
+      for _, sequence in ipairs(source.sequences) do sequence.fields[name] = 1 end
+      assert.truthy(refusal(source):find(('a field cannot be called "%s"'):format(name), 1, true))
+    end
     source = tiny()
-    for _, sequence in ipairs(source.sequences) do sequence.fields.tokens = 1 end
-    assert.truthy(refusal(source):find('a field cannot be called "tokens"', 1, true))
+    for i, sequence in ipairs(source.sequences) do sequence.fields.cost = i == 2 and 0 / 0 or 1 end
+    assert.truthy(refusal(source):find('the field "cost" of sequence', 1, true))
   end)
 
   it("keeps integers, numbers, strings and booleans as they were", function()
     local source = tiny()
     for i, sequence in ipairs(source.sequences) do
-      sequence.fields = { rank = i, share = i / 4, good = i % 2 == 1, name = "s" .. i }
+      sequence.fields = { grade = i, share = i / 4, good = i % 2 == 1, name = "s" .. i }
     end
     local row = corpus.from(source):sequence(1)
-    assert.equal("integer", math.type(row.rank))
-    assert.same({ rank = 2, share = 0.5, good = false, name = "s2" },
-                { rank = row.rank, share = row.share, good = row.good, name = row.name })
+    assert.equal("integer", math.type(row.grade))
+    assert.same({ grade = 2, share = 0.5, good = false, name = "s2" },
+                { grade = row.grade, share = row.share, good = row.good, name = row.name })
   end)
 end)
 

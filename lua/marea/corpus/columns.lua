@@ -6,8 +6,9 @@ local fault = require "marea.fault"
 
 local columns = {}
 
--- What a row has of its own; no field may take these names.
-local reserved = { id = true, split = true, tokens = true, length = true }
+-- What a row has of its own, or gets in a window; no field may take these names.
+local reserved = { id = true, split = true, tokens = true, length = true, rank = true,
+                   microbatch = true, masked = true }
 
 local dtype_of = { string = "i32", boolean = "i32", integer = "i64", number = "f64" }
 
@@ -36,7 +37,9 @@ local function common_kind(sequences, name)
   local common
   for i, sequence in ipairs(sequences) do
     local kind = kind_of((sequence.fields or {})[name])
-    if kind == "nil" then
+    if kind == "number" and sequence.fields[name] ~= sequence.fields[name] then
+      fault.raise(2, "corpus: the field %q of sequence %d is not a number", name, i)
+    elseif kind == "nil" then
       fault.raise(2, "corpus: sequence %d has no field %q, which others have", i, name)
     end
     if (kind == "integer" or kind == "number") and (common == "integer" or common == "number") then
