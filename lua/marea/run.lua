@@ -66,6 +66,8 @@ function run.open(given)
   local self = setmetatable({ name = given.name, folder = outputs .. "/" .. given.name,
                               world = given.world }, Run)
   self.rank = given.world:rank()
+  -- Nothing is written before all ranks have come this far.
+  if given.world:size() > 1 then given.world:barrier() end
   self.moved_to = together.on_root(given.world, function()
     if given.way == "existing" and not core.file.is_folder(self.folder) then
       fault.raise_at(2, "", "there is no run %s", self.folder)
