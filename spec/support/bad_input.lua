@@ -10,6 +10,8 @@ local scratch = dofile "spec/support/scratch.lua"
 
 local bad = {}
 
+local time_limit, at_once = 60, 4 -- seconds of a run; runs
+
 local order = { "name", "config", "corpus", "model", "optimizer", "plan", "loss", "objective",
                 "units", "accumulate", "schedule", "replicate" }
 
@@ -135,18 +137,39 @@ function Place:words(words)
   return argv
 end
 
---- Runs marea in the place. No process must be left.
+--- Starts marea in the place.
 ---@param ranks integer? nil: one process without mpirun
 ---@param words? string[] after "marea", as of Place:words; default: train the recipe
+function Place:start(ranks, words)
+  self.before = self:listing()
+  self.out, self.err = os.tmpname(), os.tmpname()
+  self.process = launch.start({ ranks = ranks, threads = 1, input = "/dev/null",
+                                output = self.out, errors = self.err }, self:words(words or train))
+end
+
+--- Waits for what Place:start started. No process must be left.
 ---@return {code: integer, output: string, errors: string} result errors without what a training
 ---  says of its progress
-function Place:run(ranks, words)
-  local code, output, errors, ending = launch.run(
-    { ranks = ranks, threads = 1, time_limit = 40 }, self:words(words or train))
-  assert.equal("exit", ending)
+function Place:finish()
+  local process <close> = self.process
+  local ending, number = process:wait(time_limit)
+  local output, errors = scratch.read(self.out), scratch.read(self.err)
+  os.remove(self.out)
+  os.remove(self.err)
+  assert.not_equal("limit", ending)
   self:expect_no_process()
   errors = errors:gsub("marea: update [^\n]*\n", ""):gsub("marea: an older run [^\n]*\n", "")
-  return { code = code, output = self:shorten(output), errors = self:shorten(errors) }
+  return { code = launch.exit_code(ending, number), output = self:shorten(output),
+           errors = self:shorten(errors) }
+end
+
+--- Runs marea in the place to its end.
+---@param ranks integer? as of Place:start
+---@param words? string[]
+---@return {code: integer, output: string, errors: string} result as of Place:finish
+function Place:run(ranks, words)
+  self:start(ranks, words)
+  return self:finish()
 end
 
 -- --- what must hold ------------------------------------------------------------------------------
@@ -180,7 +203,7 @@ end
 ---@class bad.Case
 ---@field [1] string what is wrong, for people
 ---@field ranks integer? nil: one process without mpirun
----@field words string[]? as of Place:run
+---@field words string[]? as of Place:start
 ---@field code integer
 ---@field message string|string[] with @FIELD for a line of the recipe; a list: one of each rank,
 ---  which say different things, in any order; where one ended it all at once, not all are heard
@@ -212,12 +235,9 @@ local function expect_of_ranks(place, case, errors)
   assert.is_true(count > 0, case[1])
 end
 
---- Asserts that marea refuses something as it should.
----@param place bad.Place
----@param case bad.Case
-function bad.expect(place, case)
-  local before = place:listing()
-  local result = place:run(case.ranks, case.words)
+-- Asserts of a run that was started that it ends as it should.
+local function expect_end(place, case)
+  local result = place:finish()
   if type(case.message) == "table" then
     expect_of_ranks(place, case, result.errors)
   else
@@ -226,7 +246,7 @@ function bad.expect(place, case)
   assert.equal(case.code, result.code, case[1])
   assert.equal("", result.output, case[1])
   if not case.failed then
-    assert.equal(before, place:listing(), case[1])
+    assert.equal(place.before, place:listing(), case[1])
     return
   end
   local record = json.decode(scratch.read(place.outputs .. "/tide/run.json"))
@@ -235,19 +255,44 @@ function bad.expect(place, case)
   bad.expect_whole_files(place.outputs .. "/tide")
 end
 
---- The same for a list of cases, each in a place of its own: {what, fields, ...}.
----@param cases table[] bad.Case with `fields` and `files`, as of bad.place; ranks may be a list
+--- Asserts that marea refuses something as it should.
+---@param place bad.Place
+---@param case bad.Case
+function bad.expect(place, case)
+  place:start(case.ranks, case.words)
+  expect_end(place, case)
+end
+
+-- Each case for each of its worlds, complete.
+local function spread(cases, common)
+  local list = {}
+  for _, case in ipairs(cases) do
+    local whole = setmetatable(case, { __index = common })
+    local ranks = whole.ranks
+    for _, world in ipairs(type(ranks) == "table" and ranks or { ranks or false }) do
+      local one = { place = bad.place(whole.fields, whole.files) }
+      for _, name in ipairs { 1, "words", "code", "message", "rank", "pattern", "failed" } do
+        one[name] = whole[name]
+      end
+      one.ranks = world or nil
+      list[#list + 1] = one
+    end
+  end
+  return setmetatable(list, { __close = function()
+    for _, one in ipairs(list) do getmetatable(one.place).__close(one.place) end
+  end })
+end
+
+--- The same for a list of cases, each in a place of its own and some at a time: when ranks fail,
+--- mpirun sleeps for a second.
+---@param cases table[] bad.Case with `fields` and `files`, as of bad.place; ranks may be a list, in
+---  which false stands for none
 ---@param common? table fields of all cases
 function bad.expect_all(cases, common)
-  for _, case in ipairs(cases) do
-    setmetatable(case, { __index = common })
-    local worlds = type(case.ranks) == "table" and case.ranks or { case.ranks or false }
-    for _, ranks in ipairs(worlds) do
-      local place <close> = bad.place(case.fields, case.files)
-      bad.expect(place, setmetatable({ ranks = ranks or nil }, { __index = function(_, key)
-        if key ~= "ranks" then return case[key] end
-      end }))
-    end
+  local list <close> = spread(cases, common)
+  for i = 1, #list + at_once do
+    if list[i - at_once] then expect_end(list[i - at_once].place, list[i - at_once]) end
+    if list[i] then list[i].place:start(list[i].ranks, list[i].words) end
   end
 end
 
