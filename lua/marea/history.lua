@@ -10,6 +10,7 @@ local json = require "marea.json"
 ---@field tokens integer of all ranks
 ---@field loss_sums number[] of each rank
 ---@field draws integer[] of each rank's own stream
+---@field skipped? boolean no rank stepped, since a loss or gradient was not finite
 
 ---@class marea.History
 ---@field lines string[] one per update, without newlines
@@ -52,6 +53,16 @@ function History:get(update) return self.lines[update] and json.decode(self.line
 --- Number of updates.
 ---@return integer
 function History:count() return #self.lines end
+
+--- Number of updates in which no rank stepped.
+---@return integer
+function History:count_skipped()
+  local count = 0
+  for _, line in ipairs(self.lines) do
+    if line:find('"skipped":true', 1, true) then count = count + 1 end
+  end
+  return count
+end
 
 --- All lines as one text.
 ---@return string

@@ -1,5 +1,5 @@
 -- What a run says on standard error while it goes on: rank 0, one plain line per update or per
--- second, whichever is rarer, the first and the last always.
+-- second, whichever is rarer, the first, the last and those that were skipped always.
 
 local core = require "marea.core"
 
@@ -33,7 +33,7 @@ local function loss_text(loss) return loss and ("loss %.4f"):format(loss) or "lo
 ---@param result marea.Metrics
 function Progress:update(result)
   local now = core.seconds()
-  local always = result.update == self.first or result.update == self.last
+  local always = result.update == self.first or result.update == self.last or result.skipped
   if self.silent or not always and now - self.shown < 1 then return end
   self.shown = now
   local step = ("%" .. self.width .. "d/%d"):format(result.update, self.last)
@@ -41,6 +41,7 @@ function Progress:update(result)
            step, loss_text(result.loss_per_token), result.tokens,
            table.concat(result.rank_tokens, " + "), result.grad_norm, result.lr, result.ms,
            result.tokens_per_second)
+  if result.skipped then self:say("update %s  skipped: %s", step, result.skipped) end
 end
 
 --- Shows the result of an evaluation.

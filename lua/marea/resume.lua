@@ -2,6 +2,7 @@
 -- file that one rank does not see cannot part them: all go on, or none.
 
 local checkpoint = require "marea.checkpoint"
+local core = require "marea.core"
 local fault = require "marea.fault"
 local json = require "marea.json"
 local lock_of = require "marea.lock"
@@ -17,13 +18,41 @@ local function is_own(run_folder, manifest)
   return good and id == manifest.run
 end
 
+-- Whether each rank says so. All ranks call it.
+local function answers(world, mine)
+  return world:all_gather(core.from({ mine and 1 or 0 }, "i64")):values()
+end
+
+-- The ranks that gave an answer, in words; nil when none did.
+local function ranks_with(list, answer)
+  local ranks = {}
+  for r, given in ipairs(list) do
+    if given == answer then ranks[#ranks + 1] = tostring(r - 1) end
+  end
+  if #ranks == 0 then return nil end
+  return (#ranks == 1 and "rank " or "ranks ") .. table.concat(ranks, ", ")
+end
+
+-- Rank 0 found nothing to go on from. Where others see what it does not, all say which.
+local function raise_not_found(world, paths, problem)
+  local message, code = fault.of(problem)
+  if code ~= 2 or world:size() == 1 then error(problem, 0) end
+  local sees = answers(world, core.file.exists(paths[1]) or core.file.exists(paths[2]))
+  local others = ranks_with(sees, 1)
+  if sees[1] == 1 or not others then error(problem, 0) end
+  fault.raise_at(code, "", "rank 0, which reads for all, finds nothing to go on from, though %s " ..
+                 "see%s it: %s", others, others:find(",", 1, true) and "" or "s", message)
+end
+
 ---@class marea.ResumeSource
 ---@field folder string
 ---@field own boolean whether it is a checkpoint of the run itself
 ---@field problems string[] what is wrong with newer checkpoints
+---@field unseen? string which ranks do not see it, in words
 
---- Finds the checkpoint that `--resume` names. All ranks call it.
---- Errors: code 2 when there is none, code 3 when it is damaged.
+--- Finds the checkpoint that `--resume` names. All ranks call it; rank 0 looks, and the others go
+--- by what it finds.
+--- Errors, on all ranks: code 2 when there is none, code 3 when it is damaged.
 ---@param world marea.World
 ---@param outputs string root folder of runs
 ---@param name string of the run that is to go on
@@ -31,11 +60,22 @@ end
 ---@return marea.ResumeSource source
 function resume.find(world, outputs, name, choice)
   local run_folder = outputs .. "/" .. name
-  return json.decode(together.on_root(world, function()
+  local good, found = pcall(together.on_root, world, function()
     local folder, problems = saves.resolve(outputs, choice, run_folder)
     local own = is_own(run_folder, checkpoint.manifest(folder))
     return json.encode { folder = folder, own = own, problems = json.array(problems) }
-  end))
+  end)
+  if not good then
+    local paths = choice == "latest" and { run_folder .. "/run.json", run_folder .. "/run.json" } or
+      { choice, outputs .. "/" .. choice }
+    raise_not_found(world, paths, found)
+  end
+  local source = json.decode(found)
+  local unseen = ranks_with(answers(world, core.file.exists(source.folder)), 0)
+  if unseen then
+    source.unseen = ("%s cannot see %s, and gets it from rank 0"):format(unseen, source.folder)
+  end
+  return source
 end
 
 local function check_world(opened, world)

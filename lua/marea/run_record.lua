@@ -45,7 +45,8 @@ local function describe(session, recipe, run_name)
     world = session.world:size(), board = session.world.group:board(),
     hosts = distinct(together.texts(session.world, core.process.host())),
     instruction_set = device.instruction_set, blas = device.blas, threads = device.threads,
-    parameters = session.model:count(), init = session.init, started = core.utc(), outcome = "running",
+    parameters = session.model:count(), init = session.init, started = core.utc(),
+    outcome = "running",
   }
 end
 
@@ -94,6 +95,10 @@ run_record.id_of = saves.id_of
 --- Notes how far the run is.
 ---@param update integer
 function Record:reach(update) self.values.update = update end
+
+--- Notes in how many updates of the run no rank stepped.
+---@param count? integer nil: in none
+function Record:note_skipped(count) self.values.skipped = count end
 
 --- Notes a save that went well, on disk too.
 ---@param folder string

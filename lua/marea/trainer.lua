@@ -108,21 +108,32 @@ function Trainer:share(norm)
   return shared
 end
 
---- Refuses, with code 5, a loss or norm that is not finite. All ranks hold the same record here, so
---- all stop with the same words or none does.
----@param update integer
----@param shared marea.Shared
-function Trainer.check_finite(update, shared)
-  -- One rank's loss makes the reduced gradients of all what it is, so losses are looked at first.
+-- The first loss or norm that is not finite, in words. One rank's loss makes the reduced gradients
+-- of all what it is, so losses are looked at first.
+local function non_finite(shared)
   for _, kind in ipairs { { "loss", shared.loss_sums }, { "gradient norm", shared.norms } } do
     for r, value in ipairs(kind[2]) do
       if not finite(value) then
-        fault.raise(5, "update %d: the %s of rank %d is %s; nobody stepped, so the parameters " ..
-                    "are those of update %d", update, kind[1], r - 1,
-                    (tostring(value):gsub("^%-?nan$", "not a number")), update - 1)
+        return ("the %s of rank %d is %s"):format(
+          kind[1], r - 1, (tostring(value):gsub("^%-?nan$", "not a number")))
       end
     end
   end
+end
+
+--- Looks for a loss or norm that is not finite. All ranks hold the same record here, so all skip
+--- the step or stop with the same words, or none does.
+--- Errors, code 5: there is one, and config.nonfinite does not say to skip.
+---@param update integer
+---@param shared marea.Shared
+---@return string? reason why the step is skipped
+function Trainer:check_finite(update, shared)
+  local problem = non_finite(shared)
+  if problem and self.config.nonfinite ~= "skip" then
+    fault.raise(5, "update %d: %s; nobody stepped, so the parameters are those of update %d",
+                update, problem, update - 1)
+  end
+  return problem
 end
 
 --- The optimizer's lr times the factor of the recipe's schedule.
@@ -163,7 +174,8 @@ end
 function Trainer:note(result, shared)
   if self.rank == 0 and self.history then
     self.history:add { update = result.update, tokens = result.tokens,
-                       loss_sums = shared.loss_sums, draws = shared.draws }
+                       loss_sums = shared.loss_sums, draws = shared.draws,
+                       skipped = result.skipped and true or nil }
   end
   if not self.journal then return end
   self.journal:write_metrics(result)
@@ -193,6 +205,7 @@ end
 ---@field sequences integer
 ---@field grad_norm number before clipping
 ---@field lr number
+---@field skipped string? why no rank stepped
 ---@field parameter_spread number largest difference between the ranks' sums of parameters
 ---@field ms number of this rank
 ---@field tokens_per_second number
@@ -200,7 +213,8 @@ end
 
 --- Does the next update. All ranks call it.
 --- Errors: code 5 for a window without supervised positions, or a loss or gradient norm that is
---- not finite (on all ranks alike, before the step); what callbacks raise.
+--- not finite, unless such windows are skipped (on all ranks alike, before the step); what
+--- callbacks raise.
 ---@return marea.Metrics result
 ---@return boolean stop whether some rank was asked to stop
 function Trainer:advance()
@@ -212,9 +226,9 @@ function Trainer:advance()
   session:accumulate(window)
   local norm = self:gradient_norm()
   local shared = self:share(norm)
-  session.recipe:at("loss", self.check_finite, update, shared)
+  local skipped = session.recipe:at("loss", self.check_finite, self, update, shared)
   local lr = session.recipe:at("schedule", self.learning_rate, self, update)
-  session.optimizer:step(lr)
+  if not skipped then session.optimizer:step(lr) end
   window:release()
   self.update = update
   self:count_position(update)
@@ -223,7 +237,8 @@ function Trainer:advance()
     update = update, objective = self.config.objective,
     loss_per_token = shared.has_loss and sum(shared.loss_sums) / window.tokens or nil,
     tokens = window.tokens, rank_tokens = window.rank_tokens, sequences = window.sequence_count,
-    grad_norm = shared.norms[1], lr = lr, parameter_spread = spread(shared.checksums),
+    grad_norm = shared.norms[1], lr = lr, skipped = skipped,
+    parameter_spread = spread(shared.checksums),
     ms = seconds * 1000, tokens_per_second = window.tokens / seconds,
     bytes_sent = bytes_sent(self.world) - sent,
   }

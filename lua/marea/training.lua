@@ -4,12 +4,14 @@ local evaluate = require "marea.evaluate"
 local fault = require "marea.fault"
 local history_of = require "marea.history"
 local journal_of = require "marea.journal"
+local json = require "marea.json"
 local prepare = require "marea.prepare"
 local progress_of = require "marea.progress"
 local resume_of = require "marea.resume"
 local run_of = require "marea.run"
 local run_record = require "marea.run_record"
 local saves = require "marea.saves"
+local stop_request = require "marea.stop_request"
 local Session = require "marea.session"
 local together = require "marea.together"
 local trainer_of = require "marea.trainer"
@@ -35,6 +37,8 @@ local training = {}
 ---@field updates integer of the config
 ---@field outcome "complete"|"stopped"
 ---@field asked boolean ended by a request to stop
+---@field reason? string why it ended where it did, unless there is nothing to say
+---@field skipped? integer updates, of the whole run, in which no rank stepped; on rank 0
 ---@field checkpoint? string the last one saved
 ---@field loss_per_token? number of the last update
 
@@ -132,26 +136,48 @@ local function validate(trainer, progress)
   result.update = trainer.update
   trainer.journal:write_metrics(result)
   progress:evaluation(result)
+  return result.loss
 end
 
--- Updates until `target` or until some rank is asked to stop. Returns "complete" or "stopped", and
--- whether it was asked.
+-- Why the run ends here, before its last update: a request that one rank got and all heard of, or
+-- the loss of the whole validation split, which all ranks have in every bit.
+local function reason_to_end(trainer, asked, loss)
+  local limit = trainer.config.stop_below
+  if asked then return "stopped on request" end
+  if loss and limit and loss < limit then
+    return ("the validation loss %s is below %s, config.stop_below"):format(json.number(loss),
+                                                                          json.number(limit))
+  end
+end
+
+-- Updates until `target`, or until there is a reason to end before. Returns "complete" or
+-- "stopped", whether it was asked, and the reason.
 local function go_on(trainer, target, save, progress, stop_asked)
   local config = trainer.config
   while trainer.update < target do
-    trainer.stop_asked = stop_asked and stop_asked() or false
+    trainer.stop_asked = stop_asked()
     local result, asked = trainer:advance()
     trainer.last_result = result
     progress:update(result)
-    if is_due(config.evaluate_every, trainer.update) then validate(trainer, progress) end
-    local last = asked or trainer.update == target
-    if last or is_due(config.save_every, trainer.update) then save() end
-    if asked then return "stopped", true end
+    local loss = is_due(config.evaluate_every, trainer.update) and validate(trainer, progress)
+    local last = trainer.update == target
+    local reason = not last and reason_to_end(trainer, asked, loss) or nil
+    if last or reason or is_due(config.save_every, trainer.update) then save() end
+    if reason then return "stopped", asked, reason end
   end
   return target == config.updates and "complete" or "stopped", false
 end
 
+-- Whether this rank was asked to stop: by a signal, or, for rank 0, by `marea stop`.
+local function asking(run, options)
+  local by_signal = options.stop_asked or function() return false end
+  if not run:writes() then return by_signal end
+  local by_file = stop_request.watch(run.folder)
+  return function() return by_signal() or by_file() end
+end
+
 local function train_in(run, trainer, prepared, options, from)
+  local stop_asked = asking(run, options)
   local record <close> = run_record.begin(run, trainer.session, from)
   local target = training.target(trainer.config, options, trainer.update)
   local progress = progress_of.new(trainer.world, trainer.update + 1, target)
@@ -159,6 +185,7 @@ local function train_in(run, trainer, prepared, options, from)
   if from then
     progress:say("resuming from %s at update %d", from.folder, from.update)
     for _, problem in ipairs(from.problems) do progress:say("passed over: %s", problem) end
+    if from.unseen then progress:say("%s", from.unseen) end
     rewind(run, trainer.update, function(...) progress:say(...) end)
   end
   prepare.write(run, prepared)
@@ -171,12 +198,16 @@ local function train_in(run, trainer, prepared, options, from)
     checkpoint = saves.save(run, trainer, { id = record.id, lock = prepared.lock })
     record:note_save(checkpoint)
   end
-  local outcome, asked = go_on(trainer, target, save, progress, options.stop_asked)
+  local outcome, asked, reason = go_on(trainer, target, save, progress, stop_asked)
   record:reach(trainer.update)
+  local skipped = trainer.history:count_skipped()
+  skipped = skipped > 0 and skipped or nil
+  record:note_skipped(skipped)
   record:measure()
-  record:finish(outcome)
+  record:finish(outcome, reason)
   return { run = run.folder, update = trainer.update, updates = trainer.config.updates,
-           outcome = outcome, asked = asked, checkpoint = checkpoint,
+           outcome = outcome, asked = asked, reason = reason, checkpoint = checkpoint,
+           skipped = skipped,
            loss_per_token = trainer.last_result and trainer.last_result.loss_per_token }
 end
 
@@ -207,7 +238,7 @@ function training.run(recipe, options)
     source = resume_of.find(world, outputs, name, options.resume) -- now that nobody else saves
     from, prepared.lock = restore(trainer, source, prepared, options)
   end
-  if from then from.problems = source.problems end
+  if from then from.problems, from.unseen = source.problems, source.unseen end
   return train_in(run, trainer, prepared, options, from)
 end
 

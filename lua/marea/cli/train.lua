@@ -23,7 +23,10 @@ local function summary(result)
       result.run, result.update, result.updates,
       result.loss_per_token and (", loss %.4f a token"):format(result.loss_per_token) or "")
     lines[2] = ("checkpoint %s"):format(result.checkpoint)
-    if result.asked then lines[3] = "stopped on request" end
+    lines[#lines + 1] = result.reason
+    if result.skipped then
+      lines[#lines + 1] = ("%d of %d updates were skipped"):format(result.skipped, result.update)
+    end
   end
   return table.concat(lines, "\n")
 end
