@@ -5,8 +5,11 @@
 -- the rows and the config only, and the beginning of a longer plan is the shorter plan.
 
 local core = require "marea.core"
+local documents = require "marea.corpus.documents"
 local fault = require "marea.fault"
+local json = require "marea.json"
 local options = require "marea.options"
+local plan_of = require "marea.plan"
 
 local sampler = {}
 
@@ -116,28 +119,164 @@ local function deal(ids, c)
   return window
 end
 
---- Epochs over all rows, each in a new order without replacement. A window holds
---- ranks x accumulation x batch_size_per_rank sequences; the last window of an epoch keeps what is
---- left, however little: ranks then hold fewer sequences, or none, and nothing is repeated.
---- Errors, code 2: no rows.
----@param rows marea.Sequence[] of the training split
----@param c marea.Config seed, ranks, updates, accumulation, batch_size_per_rank
----@return marea.Plan plan
-function sampler.shuffled(rows, c)
-  if #rows == 0 then fault.raise(2, "sampler.shuffled: the training split has no sequences") end
+-- Epoch after epoch, each in an order of its own; take(order, position) makes one window of the ids
+-- from `position` on, and returns the position behind it, and whether the window is full.
+local function in_epochs(rows, c, what, last, take)
+  if #rows == 0 then fault.raise(2, "%s: the training split has no sequences", what) end
+  if last ~= nil and last ~= "keep" and last ~= "drop" then
+    fault.raise(2, '%s: last must be "keep" or "drop", got %s', what, tostring(last))
+  end
   local stream, order, plan = stream_of(c, 0), ids_of(rows), {}
-  local size = c.ranks * c.accumulation * c.batch_size_per_rank
-  local position = #order + 1
-  for step = 1, c.updates do
+  local position, made_of_epoch = #order + 1, 1
+  while #plan < c.updates do
     if position > #order then
+      if made_of_epoch == 0 then
+        fault.raise(2, "%s: the %d training sequences do not fill one window, and last = %q " ..
+                    "drops what is not full", what, #order, last)
+      end
       shuffle_(order, stream)
-      position = 1
+      position, made_of_epoch = 1, 0
     end
-    local last = math.min(position + size - 1, #order)
-    plan[step] = deal(table.move(order, position, last, 1, {}), c)
-    position = last + 1
+    local window, behind, full = take(order, position)
+    if full or last ~= "drop" then
+      plan[#plan + 1] = window
+      made_of_epoch = made_of_epoch + 1
+    end
+    position = behind
   end
   return plan
+end
+
+--- Epochs over all rows, each in a new order without replacement. A window holds
+--- ranks x accumulation x batch_size_per_rank sequences. Where an epoch's last window is short,
+--- last = "keep" keeps what is left, however little: ranks then hold fewer sequences, or none, and
+--- nothing is repeated; "drop" leaves it out on all ranks alike.
+--- Errors, code 2: no rows; not one full window where short ones are dropped; unknown options.
+---@param rows marea.Sequence[] of the training split
+---@param c marea.Config seed, ranks, updates, accumulation, batch_size_per_rank
+---@param given? {last?: "keep"|"drop"} "keep" unless given
+---@return marea.Plan plan
+function sampler.shuffled(rows, c, given)
+  local what = "sampler.shuffled"
+  given = options.check(given, what, { "last" })
+  local size = c.ranks * c.accumulation * c.batch_size_per_rank
+  return in_epochs(rows, c, what, given.last, function(order, position)
+    local behind = math.min(position + size, #order + 1)
+    return deal(table.move(order, position, behind - 1, 1, {}), c), behind,
+           behind - position == size
+  end)
+end
+
+-- --- budgets ----------------------------------------------------------------------------------
+
+-- As many ids from `position` on as fit into the budget, the position behind them, and whether
+-- nothing more would have fitted.
+local function fill(order, position, budget, size_of)
+  local ids, left = {}, budget
+  while position <= #order and size_of[order[position]] <= left do
+    ids[#ids + 1] = order[position]
+    left = left - size_of[order[position]]
+    position = position + 1
+  end
+  return ids, position, position <= #order or left == 0
+end
+
+local function sizes_of(rows, measure, budget, what)
+  local size_of = {}
+  for _, row in ipairs(rows) do
+    local size = measure == "tokens" and row.tokens or row.length
+    if size > budget then
+      fault.raise(2, "%s: sequence %d has %d %s, more than the budget of %d", what, row.id, size,
+                  measure, budget)
+    end
+    size_of[row.id] = size
+  end
+  return size_of
+end
+
+local function budget_of(given, what)
+  if (given.tokens == nil) == (given.inputs == nil) then
+    fault.raise(2, "%s expects a budget, either tokens = n or inputs = n", what)
+  end
+  if given.per ~= nil and given.per ~= "rank" and given.per ~= "microbatch" then
+    fault.raise(2, '%s: per must be "rank" or "microbatch", got %s', what, tostring(given.per))
+  end
+  local measure = given.tokens and "tokens" or "inputs"
+  return measure, options.integer(given[measure], ("%s: %s"):format(what, measure), 1)
+end
+
+-- Every rank in turn fills its budget; microbatches have at most `batch_size` sequences.
+local function window_of_ranks(order, position, c, fits)
+  local window, full = {}, true
+  for rank = 1, c.ranks do
+    local ids, behind, rank_full = fits(order, position)
+    position, full, window[rank] = behind, full and rank_full, {}
+    for first = 1, #ids, c.batch_size_per_rank do
+      local last = math.min(first + c.batch_size_per_rank - 1, #ids)
+      table.insert(window[rank], table.move(ids, first, last, 1, {}))
+    end
+  end
+  return window, position, full
+end
+
+-- Every microbatch fills its budget; the ranks take them in turn.
+local function window_of_microbatches(order, position, c, fits)
+  local window, full = {}, true
+  for rank = 1, c.ranks do window[rank] = {} end
+  for _ = 1, c.accumulation do
+    for rank = 1, c.ranks do
+      local ids, behind, microbatch_full = fits(order, position)
+      position, full = behind, full and microbatch_full
+      if #ids > 0 then table.insert(window[rank], ids) end
+    end
+  end
+  return window, position, full
+end
+
+---@class marea.BudgetOptions
+---@field tokens? integer supervised positions that fit; either this
+---@field inputs? integer or inputs that fit, which bounds memory
+---@field per? "rank"|"microbatch" what they fit into: a rank's share of a window, cut into
+---  microbatches of batch_size_per_rank sequences, so that ranks get different numbers of them; or
+---  each of a rank's `accumulation` microbatches (default "rank")
+---@field last? "keep"|"drop" an epoch's last window, where it is short (default "keep")
+
+--- Epochs as of sampler.shuffled, with as many sequences as fit into a budget, taken in the epoch's
+--- order.
+--- Errors, code 2: a sequence beyond the budget; what sampler.shuffled refuses.
+---@param rows marea.Sequence[] of the training split
+---@param c marea.Config seed, ranks, updates, accumulation, batch_size_per_rank
+---@param given marea.BudgetOptions
+---@return marea.Plan plan
+function sampler.token_budget(rows, c, given)
+  local what = "sampler.token_budget"
+  given = options.check(given, what, { "tokens", "inputs", "per", "last" })
+  local measure, budget = budget_of(given, what)
+  local size_of = sizes_of(rows, measure, budget, what)
+  local function fits(order, position) return fill(order, position, budget, size_of) end
+  local window_of = given.per == "microbatch" and window_of_microbatches or window_of_ranks
+  return in_epochs(rows, c, what, given.last, function(order, position)
+    return window_of(order, position, c, fits)
+  end)
+end
+
+-- --- files ------------------------------------------------------------------------------------
+
+--- A plan from a file: plan.json of a run, or JSON written otherwise, {"steps": steps} or the steps
+--- alone: steps[step][rank][microbatch] lists ids. It is looked for beside the recipe first, and
+--- checked like any other plan.
+--- Errors: code 2 for no such file, or one that is no plan; code 3 for a hash of another plan.
+---@param path string
+---@return marea.Plan plan
+function sampler.from_file(path)
+  local text, found = documents.read(path, "sampler.from_file")
+  local record, problem = json.decode(text)
+  if type(record) == "table" and record.hash ~= nil then return plan_of.read(found) end
+  local steps = type(record) == "table" and (record.steps or record) or nil
+  if type(steps) ~= "table" or steps[1] == nil then
+    fault.raise_at(2, found, "no plan: %s", problem or "it has no steps")
+  end
+  return steps
 end
 
 return sampler

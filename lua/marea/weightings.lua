@@ -3,6 +3,7 @@
 -- configs, reports and on the command line: "per:book", "per:book,scaled_by:cost".
 
 local fault = require "marea.fault"
+local json = require "marea.json"
 local nearest = require "marea.nearest"
 local units = require "marea.units"
 
@@ -14,11 +15,6 @@ local texts = setmetatable({}, { __mode = "k" })
 local function named(unit, text)
   texts[unit] = text
   return unit
-end
-
-local function number_text(value)
-  local short = ("%.14g"):format(value)
-  return tonumber(short) == value and short or ("%.17g"):format(value)
 end
 
 -- What a window adds to a row; these are no fields of the corpus.
@@ -89,7 +85,7 @@ function weightings.scaled_by(field)
     elseif not (value >= 0 and value < math.huge) then
       units.refuse_field(window, 5, "window %s: %s needs finite numbers of at least 0 in the " ..
                          "field %q; that of sequence %s is %s", tostring(window.step), text, field,
-                         tostring(sequence.id), number_text(value))
+                         tostring(sequence.id), tostring(value))
     end
     return value
   end, text)
@@ -135,7 +131,7 @@ function weightings.by_class(weights)
   end
   table.sort(list)
   for i, class in ipairs(list) do
-    list[i] = ("by_class:%d=%s"):format(class, number_text(of_class[class]))
+    list[i] = ("by_class:%d=%s"):format(class, json.number(of_class[class]))
   end
   return named(function(sequence, window)
     local values = weightings.targets(sequence, window)
@@ -152,7 +148,7 @@ end
 ---@return marea.Weighting unit
 function weightings.prompts(weight)
   check_weight(weight, "objective.prompts: the weight")
-  local text = "prompts:" .. number_text(weight)
+  local text = "prompts:" .. json.number(weight)
   return named(function(sequence, window)
     if sequence.prompt_tokens == nil then
       units.refuse_field(window, 2, "%s needs supervised prompts, as of corpus.jsonl { prompts " ..
