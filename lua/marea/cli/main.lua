@@ -20,6 +20,7 @@ main.commands = {
   { "reference", "gradient of the declared objective, by one process" },
   { "parity", "prove the recipe's own gradient against the reference, with controls" },
   { "train", "train a recipe" },
+  { "stop", "ask a run that is under way to save and stop" },
   { "compare", "compare two runs or checkpoints, and name the first difference" },
   { "evaluate", "loss and accuracy of a checkpoint on a split" },
   { "launch", "start any of these commands on several ranks" },
