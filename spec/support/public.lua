@@ -1,6 +1,8 @@
 -- The public functions of a module, found by walking what it returns: its functions, those of
 -- tables in it, and the methods of classes that its functions make objects of.
 
+local annotations = require "spec.support.annotations"
+
 local public = {}
 
 -- What the contract of command modules describes (marea.Command).
@@ -10,8 +12,8 @@ local of_commands = { define = true, run = true }
 ---@param module any
 ---@return boolean
 function public.is_command(module)
-  return type(module) == "table" and type(module.name) == "string" and type(module.summary) == "string" and
-    type(module.run) == "function"
+  return type(module) == "table" and type(module.name) == "string" and
+    type(module.summary) == "string" and type(module.run) == "function"
 end
 
 --- The public functions that a file defines.
@@ -133,6 +135,45 @@ function public.returns(text)
     end
   end
   return false
+end
+
+-- A function that a field of a class describes, or the class of the engine that it is like.
+local function is_described(name, found, described)
+  for _, field in ipairs(found.fields) do
+    if field.name == name then return true end
+  end
+  for _, parents in pairs(found.types) do
+    for _, parent in ipairs(parents) do
+      if described[parent .. ":" .. name] then return true end
+    end
+  end
+  return false
+end
+
+--- What the public functions of a file lack.
+---@param path string the end of the file's path
+---@param text string of the file
+---@param module any what the file returned
+---@param described table<string, boolean> methods of the engine's classes, as "marea.group:size"
+---@return string[] problems
+function public.shortcomings(path, text, module, described)
+  local problems, lines, found = {}, annotations.lines(text), annotations.read(text)
+  if public.is_command(module) and not text:find("\n---@type marea.Command\n", 1, true) then
+    problems[1] = path .. ": a command that is not typed as one"
+  end
+  for _, item in ipairs(public.functions(path, module)) do
+    local info = debug.getinfo(item.call, "S")
+    local body = table.concat(lines, "\n", info.linedefined, info.lastlinedefined)
+    local block = annotations.above(lines, info.linedefined)
+    if #block > 0 or not is_described(item.name, found, described) then
+      for _, problem in ipairs(annotations.lacks(block, public.parameters(item.call),
+                                                 public.returns(body))) do
+        problems[#problems + 1] = ("%s:%d: %s: %s"):format(path, info.linedefined, item.name,
+                                                           problem)
+      end
+    end
+  end
+  return problems
 end
 
 return public

@@ -116,48 +116,15 @@ local function module_name(path)
   return (path:gsub("^lua/", ""):gsub("%.lua$", ""):gsub("/init$", ""):gsub("/", "."))
 end
 
--- A function that a field of a class describes, or the class of the engine that it is like.
-local function is_described(name, found, described)
-  for _, field in ipairs(found.fields) do
-    if field.name == name then return true end
-  end
-  for _, parents in pairs(found.types) do
-    for _, parent in ipairs(parents) do
-      if described[parent .. ":" .. name] then return true end
-    end
-  end
-  return false
-end
-
--- What the public functions of a file lack: a list of messages.
-local function shortcomings(path, text, module, described)
-  local problems, lines, found = {}, annotations.lines(text), annotations.read(text)
-  if public.is_command(module) and not text:find("\n---@type marea.Command\n", 1, true) then
-    problems[1] = path .. ": a command that is not typed as one"
-  end
-  for _, item in ipairs(public.functions(path, module)) do
-    local info = debug.getinfo(item.call, "S")
-    local body = table.concat(lines, "\n", info.linedefined, info.lastlinedefined)
-    local block = annotations.above(lines, info.linedefined)
-    if #block > 0 or not is_described(item.name, found, described) then
-      for _, problem in ipairs(annotations.lacks(block, public.parameters(item.call),
-                                                 public.returns(body))) do
-        problems[#problems + 1] = ("%s:%d: %s: %s"):format(path, info.linedefined, item.name,
-                                                           problem)
-      end
-    end
-  end
-  return problems
-end
-
 describe("public functions of the library", function()
   it("of commands are described by the type of commands", function()
     local text = "return { name = 'go', summary = 'Goes.', run = function() end }\n"
     local path = "some/go.lua"
     local module = assert(load(text, "@" .. path))()
     assert.are.same({ "some/go.lua: a command that is not typed as one" },
-                    shortcomings(path, text, module, {}))
-    assert.are.same({}, shortcomings(path, "\n---@type marea.Command\n" .. text, module, {}))
+                    public.shortcomings(path, text, module, {}))
+    text = "\n---@type marea.Command\n" .. text
+    assert.are.same({}, public.shortcomings(path, text, module, {}))
   end)
 
   it("are those of the engine's class where a class is like it", function()
@@ -172,7 +139,7 @@ describe("public functions of the library", function()
     for _, path in ipairs(library_files) do
       local module = require(module_name(path))
       count = count + #public.functions(path, module)
-      local found = shortcomings(path, read_file(path), module, described)
+      local found = public.shortcomings(path, read_file(path), module, described)
       table.move(found, 1, #found, #problems + 1, problems)
     end
     assert.are.equal("", table.concat(problems, "\n"))
@@ -206,13 +173,47 @@ module.other_new = function() return setmetatable({}, meta) end
 return module
 ]]
     local module = assert(load(text, "@some/where.lua"))()
-    local found = shortcomings("some/where.lua", text, module, { ["marea.group:size"] = true })
+    local described = { ["marea.group:size"] = true }
+    local found = public.shortcomings("some/where.lua", text, module, described)
     assert.are.same({
       "some/where.lua:10: bare: no annotation", "some/where.lua:13: other: no parameter a",
       "some/where.lua:13: other: no such parameter: b", "some/where.lua:15: silent: no sentence",
       "some/where.lua:17: ask: no return", "some/where.lua:18: look: no annotation",
       "some/where.lua:20: rank: no annotation", "some/where.lua:22: other_new: no annotation",
     }, found)
+  end)
+end)
+
+-- --- recipes ----------------------------------------------------------------------------------
+
+-- The names of a class's fields in the annotations, sorted, in one line.
+local function field_names(class)
+  local names = {}
+  for _, field in ipairs(annotations.read(read_file "lua/marea/annotations/library.lua").fields) do
+    if field.class == class then names[#names + 1] = field.name end
+  end
+  table.sort(names)
+  return table.concat(names, ", ")
+end
+
+describe("the annotations of recipes", function()
+  it("have the keys that every config knows", function()
+    local _, rules = require("marea.config").resolve { given = {} }
+    local names = {}
+    for name in pairs(rules) do names[#names + 1] = name end
+    table.sort(names)
+    assert.are.equal(table.concat(names, ", "), field_names "marea.Config")
+  end)
+
+  it("have the fields that a recipe may give", function()
+    local recipe = require "marea.recipe"
+    local _, refused = pcall(recipe.resolve, recipe.declare { unheard_of_by_anyone = true })
+    local names = {}
+    for name in tostring(refused):match("it has (.*)$"):gmatch("[%w_]+") do
+      names[#names + 1] = name
+    end
+    table.sort(names)
+    assert.are.equal(table.concat(names, ", "), field_names "marea.Definition")
   end)
 end)
 
