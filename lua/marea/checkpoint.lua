@@ -24,7 +24,9 @@ local manifest_name = "manifest.json"
 local format = 1
 
 local function damaged(path, message, ...)
-  fault.raise_at(3, "", "%s is damaged: " .. message, path, ...)
+  local raised = fault.new(3, ("%s is damaged: " .. message):format(path, ...))
+  raised.file = path
+  error(raised, 0)
 end
 
 -- --- writing ----------------------------------------------------------------------------------

@@ -70,42 +70,49 @@ local function walk(entry, visit)
   end
 end
 
--- ", within tensor head.bias": where a file of another length stops being whole.
+-- The tensor, or "its header", in which a file of another length stops being whole; nil where that
+-- is not known.
 local function cut_place(entry, bytes)
-  if not entry.tensors or bytes > entry.bytes then return "" end
-  if bytes < entry.header then return ", within its header" end
-  local name = walk(entry, function(tensor, at)
-    return bytes < at + tensor.bytes and tensor.name
-  end)
-  return name and (", within tensor %s"):format(name) or ""
+  if not entry.tensors or bytes > entry.bytes then return nil end
+  if bytes < entry.header then return nil, "its header" end
+  return walk(entry, function(tensor, at) return bytes < at + tensor.bytes and tensor.name end)
 end
 
--- ", in tensor head.bias" or ", in its header": where a file of the right length differs.
+-- The same for a file of the right length that differs.
 local function changed_place(path, entry)
-  if not entry.tensors then return "" end
+  if not entry.tensors then return nil end
   local name = walk(entry, function(tensor, at)
     return core.file.sha256_of(path, at, tensor.bytes) ~= tensor.sha256 and tensor.name
   end)
-  return name and (", in tensor %s"):format(name) or ", in its header"
+  return name, not name and "its header" or nil
+end
+
+-- Raises a fault that also names file and tensor as fields.
+local function refuse(path, message, relation, tensor, other)
+  local place = tensor and "tensor " .. tensor or other
+  local where = place and (", %s %s"):format(relation, place) or ""
+  local raised = fault.new(3, ("%s is damaged: %s%s"):format(path, message, where))
+  raised.file, raised.tensor = path, tensor
+  error(raised, 0)
 end
 
 --- Refuses a file that is not as it was sealed, with code 3: it says what was expected, what was
---- found, and the tensor in which the damage begins.
+--- found, and the tensor in which the damage begins. The fault also has them as `file`, `tensor`.
 ---@param path string
 ---@param entry any what the manifest has for the file
 function manifest.check(path, entry)
-  local function damaged(message, ...)
-    fault.raise_at(3, "", "%s is damaged: " .. message, path, ...)
-  end
-  if not is_seal(entry) then damaged("the manifest does not list it") end
+  if not is_seal(entry) then refuse(path, "the manifest does not list it") end
   local bytes = bytes_of(path)
-  if not bytes then damaged("expected %d bytes, there is no such file", entry.bytes) end
-  if bytes ~= entry.bytes then
-    damaged("expected %d bytes, found %d%s", entry.bytes, bytes, cut_place(entry, bytes))
+  if not bytes then
+    refuse(path, ("expected %d bytes, there is no such file"):format(entry.bytes))
+  elseif bytes ~= entry.bytes then
+    refuse(path, ("expected %d bytes, found %d"):format(entry.bytes, bytes), "within",
+           cut_place(entry, bytes))
   end
   local hash = core.file.sha256_of(path)
   if hash ~= entry.sha256 then
-    damaged("expected sha-256 %s, found %s%s", entry.sha256, hash, changed_place(path, entry))
+    refuse(path, ("expected sha-256 %s, found %s"):format(entry.sha256, hash), "in",
+           changed_place(path, entry))
   end
 end
 
