@@ -23,6 +23,11 @@ main.commands = {
   { "stop", "ask a run that is under way to save and stop" },
   { "compare", "compare two runs or checkpoints, and name the first difference" },
   { "evaluate", "loss and accuracy of a checkpoint on a split" },
+  { "sample", "text from a checkpoint of a recipe of text" },
+  { "checkpoints", "verify every byte of every checkpoint" },
+  { "runs", "list runs, how far they came and how they ended" },
+  { "clean", "list what need not be kept; --yes removes it" },
+  { "export", "weights of a checkpoint as safetensors, for other tools" },
   { "launch", "start any of these commands on several ranks" },
   { "test", "run the specs" },
 }
