@@ -100,6 +100,10 @@ mr_ledger mr_ledger_read(const mr_group *group);
  * can succeed any more (MR_ERROR_PEER, MR_ERROR_RANKS); a disagreement belongs to its handle. */
 mr_status mr_group_progress(mr_group *group);
 
+/* Seconds that this process has spent waiting in mr_handle_wait so far, and so in every operation
+ * that waits: for other ranks to post, and for data to arrive. Readers take differences. */
+double mr_comm_waited_seconds(void);
+
 /* 1 when the operation has ended, well or not; moves pending operations on. */
 int mr_handle_test(mr_handle *handle);
 /* Waits for the end and returns the operation's status; may be called again. */

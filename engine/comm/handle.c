@@ -282,7 +282,7 @@ static mr_status look_around(mr_handle *handle) {
   return missing_rank(handle) == missing ? judge(handle, missing) : MR_OK;
 }
 
-mr_status mr_handle_wait(mr_handle *handle) {
+static void wait_until_done(mr_handle *handle) {
   mr_world *world = handle->group->world;
   mr_pause pause = {world->crowded, 0, 0, 0};
   while (handle->stage != MR_DONE) {
@@ -292,6 +292,18 @@ mr_status mr_handle_wait(mr_handle *handle) {
     if (status != MR_OK) mr_world_break(world, status);
   }
   if (pause.looks > 0 && world->presence) mr_presence_resume(world->presence);
+}
+
+static double waited_seconds;
+
+double mr_comm_waited_seconds(void) { return waited_seconds; }
+
+mr_status mr_handle_wait(mr_handle *handle) {
+  if (handle->stage != MR_DONE) {
+    double began = mr_clock_seconds();
+    wait_until_done(handle);
+    waited_seconds += mr_clock_seconds() - began;
+  }
   if (handle->status == MR_OK) return MR_OK;
   return fail_again(handle->status, handle->message);
 }

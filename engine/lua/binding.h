@@ -19,7 +19,8 @@
 typedef struct mr_context {
   mr_device *device;
   mr_tape tape;
-  int64_t lowest_bytes; /* of live memory, since the collector was last run for tensors */
+  int64_t lowest_bytes;    /* of live memory, since the collector was last run for tensors */
+  double backward_seconds; /* spent in backward, waits for other ranks left out */
 } mr_context;
 
 mr_context *mr_lua_context(lua_State *L);

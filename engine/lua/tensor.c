@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
+#include "comm/comm.h"
 #include "lua/binding.h"
 
 static const char type_name[] = "marea.tensor";
@@ -427,8 +429,16 @@ static int change_keep(lua_State *L) {
 
 static int run_backward(lua_State *L) {
   mr_tensor *root = check_readable(L, 1);
-  MR_LUA_TRY(L, mr_tape_backward(&mr_lua_context(L)->tape, root));
+  mr_context *context = mr_lua_context(L);
+  double began = mr_clock_seconds() - mr_comm_waited_seconds();
+  MR_LUA_TRY(L, mr_tape_backward(&context->tape, root));
+  context->backward_seconds += mr_clock_seconds() - mr_comm_waited_seconds() - began;
   return 0;
+}
+
+static int read_backward_seconds(lua_State *L) {
+  lua_pushnumber(L, mr_lua_context(L)->backward_seconds);
+  return 1;
 }
 
 static const luaL_Reg methods[] = {{"shape", read_shape},
@@ -462,6 +472,7 @@ static const luaL_Reg functions[] = {{"zeros", make_zeros},
                                      {"ones", make_ones},
                                      {"full", make_full},
                                      {"from", make_from},
+                                     {"backward_seconds", read_backward_seconds},
                                      {NULL, NULL}};
 
 void mr_lua_open_tensor(lua_State *L) {

@@ -94,6 +94,12 @@ static int read_ledger(lua_State *L) {
   return 1;
 }
 
+static int read_waited(lua_State *L) {
+  (void)mr_lua_check_group(L, 1);
+  lua_pushnumber(L, mr_comm_waited_seconds());
+  return 1;
+}
+
 /* ---- split, progress ---- */
 
 static int check_int(lua_State *L, int index, int fallback, const char *what) {
@@ -194,6 +200,7 @@ void mr_lua_open_world(lua_State *L) {
                                      {"name", read_name},
                                      {"board", read_board},
                                      {"ledger", read_ledger},
+                                     {"waited", read_waited},
                                      {"split", make_split},
                                      {"progress", move_on},
                                      {NULL, NULL}};

@@ -76,6 +76,10 @@ function core.set_threads(threads) end
 ---@return number seconds
 function core.seconds() end
 
+--- How long backwards have taken so far, without their waits for other ranks.
+---@return number seconds
+function core.backward_seconds() end
+
 --- Now in UTC.
 ---@return string time "2025-01-31T12:00:00Z"
 function core.utc() end

@@ -62,6 +62,10 @@ function group:board() end
 ---@return table<string, marea.ledger_entry> ledger by kind, such as "all_reduce"
 function group:ledger() end
 
+--- How long this process has waited for other ranks so far, in all groups.
+---@return number seconds
+function group:waited() end
+
 --- The ranks that give the same color, as a group of their own, ordered by key, then by rank. All
 --- ranks of this group call it.
 ---@param color integer at least 0, or -1 to join none
