@@ -73,7 +73,7 @@ function resume.find(world, outputs, name, choice)
   local source = json.decode(found)
   local unseen = ranks_with(answers(world, core.file.exists(source.folder)), 0)
   if unseen then
-    source.unseen = ("%s cannot see %s, and gets it from rank 0"):format(unseen, source.folder)
+    source.unseen = ("rank 0 reads %s for %s, which cannot see it"):format(source.folder, unseen)
   end
   return source
 end

@@ -6,12 +6,14 @@
 
 local core = require "marea.core"
 local fault = require "marea.fault"
+local phases_of = require "marea.phases"
 
 ---@class marea.Trainer
 ---@field update integer updates done
 ---@field microbatches integer[] used so far, for each rank
 ---@field sequences integer[] used so far, for each rank
 ---@field stream marea.stream this rank's own random numbers
+---@field phases marea.Phases of the update under way
 ---@field stop_asked? boolean set on any rank: all stop after the update that is under way
 local Trainer = {}
 Trainer.__index = Trainer
@@ -59,6 +61,7 @@ function trainer.new(session, options)
     factor = schedule_of(session.recipe), history = options.history, journal = options.journal,
     draws_from = options.draws_from, update = 0, microbatches = zeros(world:size()),
     sequences = zeros(world:size()), stream = trainer.new_stream(session.config.seed, world:rank()),
+    phases = phases_of.new(world),
   }, Trainer)
 end
 
@@ -108,17 +111,21 @@ function Trainer:share(norm)
   return shared
 end
 
+local function first_not_finite(values)
+  for r, value in ipairs(values) do
+    if not finite(value) then
+      return r - 1, (tostring(value):gsub("^%-?nan$", "not a number"))
+    end
+  end
+end
+
 -- The first loss or norm that is not finite, in words. One rank's loss makes the reduced gradients
 -- of all what it is, so losses are looked at first.
 local function non_finite(shared)
-  for _, kind in ipairs { { "loss", shared.loss_sums }, { "gradient norm", shared.norms } } do
-    for r, value in ipairs(kind[2]) do
-      if not finite(value) then
-        return ("the %s of rank %d is %s"):format(
-          kind[1], r - 1, (tostring(value):gsub("^%-?nan$", "not a number")))
-      end
-    end
-  end
+  local rank, value = first_not_finite(shared.loss_sums)
+  if rank then return ("the loss of rank %d is %s"):format(rank, value) end
+  rank, value = first_not_finite(shared.norms)
+  if rank then return ("the gradient norm, on rank %d, is %s"):format(rank, value) end
 end
 
 --- Looks for a loss or norm that is not finite. All ranks hold the same record here, so all skip
@@ -168,7 +175,7 @@ function Trainer:count_position(update)
   end
 end
 
---- Adds one line to each log.
+--- Adds the update to the metrics, and begins its line in this rank's own log.
 ---@param result marea.Metrics what the ranks know together
 ---@param shared marea.Shared
 function Trainer:note(result, shared)
@@ -179,10 +186,17 @@ function Trainer:note(result, shared)
   end
   if not self.journal then return end
   self.journal:write_metrics(result)
-  self.journal:write_rank {
+  self.journal:begin_rank {
     update = result.update, tokens = result.rank_tokens[self.rank + 1],
     loss_sum = shared.loss_sums[self.rank + 1], draw = shared.draws[self.rank + 1],
-    ms = result.ms }
+    ms = phases_of.milliseconds(self.phases:total()) }
+end
+
+--- Ends an update whose evaluation and checkpoint, if there are any, are done: writes its line with
+--- the time of each phase to this rank's own log.
+function Trainer:end_update()
+  local times, waiting = self.phases:times()
+  self.journal:end_rank { phases = times, waiting = waiting }
 end
 
 local function sum(list)
@@ -219,11 +233,14 @@ end
 ---@return boolean stop whether some rank was asked to stop
 function Trainer:advance()
   local update, session = self.update + 1, self.session
-  local began, sent = core.seconds(), bytes_sent(self.world)
+  local phases, sent = self.phases, bytes_sent(self.world)
+  phases:begin()
   local window = session:window(update)
   if self.draws_from then renumber_dropout(window, update - self.draws_from) end
   session.statistics = {}
+  phases:done "count"
   session:accumulate(window)
+  phases:done_accumulating()
   local norm = self:gradient_norm()
   local shared = self:share(norm)
   local skipped = session.recipe:at("loss", self.check_finite, self, update, shared)
@@ -232,7 +249,8 @@ function Trainer:advance()
   window:release()
   self.update = update
   self:count_position(update)
-  local seconds = core.seconds() - began
+  phases:done "step"
+  local seconds = phases:total()
   local result = {
     update = update, objective = self.config.objective,
     loss_per_token = shared.has_loss and sum(shared.loss_sums) / window.tokens or nil,

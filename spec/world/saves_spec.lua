@@ -13,6 +13,7 @@ local together = require "marea.together"
 local trainer_of = require "marea.trainer"
 local training = require "marea.training"
 local world_of = require "marea.world"
+local lfs = require "lfs"
 local scratch = dofile "spec/support/scratch.lua"
 
 local world = world_of.get()
@@ -139,6 +140,48 @@ describe("a resume", function()
   end)
 end)
 
+describe("a checkpoint that only some ranks see", function()
+  -- Looks for a run by a path that leads to it on some ranks only, as on disks of their own.
+  local function find(folder, sees)
+    local trainer, run <close>, identity = begin(folder, "updates=2")
+    trainer:advance()
+    saves.save(run, trainer, identity)
+    together.on_root(world, function()
+      core.file.write(run:path("run.json"), '{"id": "spec"}')
+      core.file.make_folder(folder .. "/elsewhere")
+    end)
+    local here = lfs.currentdir()
+    lfs.chdir(sees and folder or folder .. "/elsewhere")
+    local good, found = pcall(resume.find, world, ".", "x", "latest")
+    lfs.chdir(here)
+    return good, found
+  end
+
+  it("is the one that all go on from, if rank 0 does: the others are named", function()
+    local folder <close> = shared_folder()
+    local good, source = find(folder.path, rank == 0)
+    assert.is_true(good, tostring(source))
+    assert.are.equal("./x/checkpoints/step-000001", source.folder)
+    assert.is_true(source.own)
+    local others = size == 2 and "rank 1" or size == 3 and "ranks 1, 2" or "ranks 1, 2, 3"
+    assert.are.equal(size > 1 and "rank 0 reads ./x/checkpoints/step-000001 for " .. others ..
+                     ", which cannot see it" or nil, source.unseen)
+  end)
+
+  it("is refused by all if rank 0 does not, and the ranks that do are named", function()
+    local folder <close> = shared_folder()
+    local good, problem = find(folder.path, rank ~= 0)
+    assert.is_false(good)
+    local message, code = fault.of(problem)
+    assert.are.equal(2, code)
+    number_on_all(#message)
+    if size == 1 then return end
+    local expected = size == 2 and "though rank 1 sees it: " or "though ranks 1, 2"
+    assert.is_truthy(message:find("rank 0, which reads for all, finds nothing to go on from, " ..
+                                  expected, 1, true), message)
+  end)
+end)
+
 describe("the logs of a run", function()
   it("are cut where it goes on, each rank's its own", function()
     local folder <close> = shared_folder()
@@ -148,7 +191,7 @@ describe("the logs of a run", function()
       local journal <close> = journal_of.open(run, 0)
       for update = 1, 4 do
         journal:write_metrics { update = update }
-        journal:write_rank { update = update, rank = rank }
+        journal:begin_rank { update = update, rank = rank }
       end
     end
     local torn = assert(io.open(run:rank_log(), "a"))
@@ -156,7 +199,7 @@ describe("the logs of a run", function()
     torn:close()
     do
       local journal <close> = journal_of.open(run, 2)
-      journal:write_rank { update = 3, rank = 100 + rank }
+      journal:begin_rank { update = 3, rank = 100 + rank }
     end
     assert.are.equal(('{"rank":%d,"update":1}\n{"rank":%d,"update":2}\n{"rank":%d,"update":3}\n')
                      :format(rank, rank, 100 + rank), scratch.read(run:rank_log()))

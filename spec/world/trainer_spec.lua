@@ -136,6 +136,29 @@ describe("an update", function()
     end
   end)
 
+  it("is skipped by all ranks when one rank's loss is not finite, if the recipe says so", function()
+    for _, bad in ipairs { 1 / 0, 0 / 0 } do
+      local ranks, good = {}, {}
+      for r = 1, size do
+        ranks[r], good[r] = { { { r == size and bad or 1 } } }, { { { 3 } } }
+      end
+      local trainer = trainer_for(training.toy(ranks, nil, { nonfinite = "skip", lr = 0.5 }))
+      trainer.session.plan[2] = trainer.session.plan[1]
+      for update = 1, 2 do
+        local result = trainer:advance()
+        assert.are.equal(update, result.update)
+        assert.is_truthy(result.skipped:find(("the loss of rank %d is "):format(size - 1), 1, true))
+        assert.are.equal(1, trainer.session.model:values():get(1))
+        assert.are.equal(0, trainer.session.optimizer:steps())
+        assert.are.equal(0, result.parameter_spread)
+      end
+      assert.are.equal(rank == 0 and 2 or 0, trainer.history:count_skipped())
+      local fine = trainer_for(training.toy(good, nil, { nonfinite = "skip", lr = 0.5 }))
+      assert.is_nil(fine:advance().skipped)
+      assert.are.equal(-0.5, fine.session.model:values():get(1))
+    end
+  end)
+
   it("tells all ranks that one was asked to stop", function()
     local trainer = trainer_for(tiny())
     local _, stop = trainer:advance()
