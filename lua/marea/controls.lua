@@ -43,8 +43,8 @@ local function with_share(name)
   return { name = name, weighting = true, share = shares[name] }
 end
 
-local function with_unit(name)
-  return { name = name, weighting = true, unit = objective.named[name] }
+local function with_unit(name, unit)
+  return { name = name, weighting = true, unit = unit or objective.named[name] }
 end
 
 -- --- effective weights ------------------------------------------------------------------------
@@ -82,20 +82,19 @@ local function differ(a, b)
   return false
 end
 
--- Denominators of the windows under another unit, as the count would have given them.
+-- Calls body(terms) with the windows counted under another unit; nil when that unit refuses them.
 local function recounted(windows, unit, body)
   local session = windows[1].session
-  local terms = session.terms
+  local terms, kept = session.terms, {}
   session.terms = controls.replaced_terms(terms, unit)
-  local kept = {}
-  for i, window in ipairs(windows) do
-    kept[i] = window.denominators
-    window:count()
-  end
-  local result = body(session.terms)
+  for i, window in ipairs(windows) do kept[i] = window.denominators end
+  local good, result = pcall(function()
+    for _, window in ipairs(windows) do window:count() end
+    return body(session.terms)
+  end)
   for i, window in ipairs(windows) do window.denominators = kept[i] end
   session.terms = terms
-  return result
+  return good and result or nil
 end
 
 -- The first term that has one loss per position: the one that controls break.
@@ -133,6 +132,7 @@ local function weighting_apart(control, windows, world)
       return control.share(window, made, term, world)
     end)
   end
+  if not wrong then return false, "this window is refused under it" end
   if differ(right, wrong) then return true end
   return false, "every position of this window gets the weight that it should have"
 end
@@ -193,10 +193,13 @@ controls.list = {
   { name = "forgotten_zero_grad", apart = function() return true end },
   { name = "zero_grad_each_microbatch", apart = several_microbatches },
 }
+local function complete(control)
+  function control.apart(windows, world) return weighting_apart(control, windows, world) end
+  return control
+end
+
 for _, control in ipairs(controls.list) do
-  if control.weighting then
-    function control.apart(windows, world) return weighting_apart(control, windows, world) end
-  end
+  if control.weighting then complete(control) end
 end
 
 --- What each control does wrong, for reports.
@@ -212,5 +215,21 @@ controls.meaning = {
   forgotten_zero_grad = "another window's gradients not cleared",
   zero_grad_each_microbatch = "gradients cleared after every microbatch",
 }
+
+--- The controls of a recipe: all of them, and its own units that it does not declare.
+---@param recipe marea.Recipe
+---@return marea.Control[] list
+function controls.of(recipe)
+  local list, names = table.move(controls.list, 1, #controls.list, 1, {}), {}
+  for name, unit in pairs(recipe.units) do
+    local known = controls.meaning[name] or unit == recipe.objective
+    if type(unit) == "function" and not known then names[#names + 1] = name end
+  end
+  table.sort(names)
+  for i, name in ipairs(names) do
+    table.insert(list, i, complete(with_unit(name, recipe.units[name])))
+  end
+  return list
+end
 
 return controls

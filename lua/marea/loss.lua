@@ -43,6 +43,10 @@ local function add_statistics(statistics, term, value, made)
   statistics.loss_sum = (statistics.loss_sum or 0) + supervised_sum(value, made)
 end
 
+-- A microbatch without supervised positions counts in no mean over microbatches, whatever its value
+-- is: a mean over nothing is not a number, and 0 times that would not be 0.
+local function is_silent(term, made) return term.unit == "microbatch" and made.tokens == 0 end
+
 --- Sum over all terms of coefficient * sum(weight * loss).
 --- Errors, code 1: a loss that is no tensor, or not of the shape that its term's unit asks for.
 ---@param session marea.Session its statistics get the sum, unweighted, of the first term that has
@@ -60,14 +64,16 @@ function loss.weighted(session, model, made, weights)
                 "got %s", type(losses))
   end
   local total
-  for _, term in ipairs(session.terms) do
+  for t, term in ipairs(session.terms) do
     local value = losses[term.name]
     session.recipe:at("loss", check, term, value, made, session.named_terms)
     add_statistics(session.statistics, term, value, made)
     if session.probe then value = session.probe:add_to(value, made, term) end
-    local part = value:weighted_sum(weights[term.name])
-    if term.coefficient ~= 1 then part = part:scale(term.coefficient) end
-    total = total and total:add(part) or part
+    if not is_silent(term, made) or t == #session.terms and not total then
+      local part = value:weighted_sum(weights[term.name])
+      if term.coefficient ~= 1 then part = part:scale(term.coefficient) end
+      total = total and total:add(part) or part
+    end
   end
   local statistics = session.statistics
   if statistics and statistics.weighted then

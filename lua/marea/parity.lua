@@ -167,10 +167,11 @@ end
 local function run_controls(run, step, options, alone)
   local results, session = {}, run.session
   local windows = windows_of_all(session, step, options)
-  for i, control in ipairs(controls.list) do
+  for i, control in ipairs(controls.of(session.recipe)) do
     local apart, reason = control.apart(windows, session.world:size())
     local entry = { name = control.name, told_apart = apart, detected = false, reason = reason,
-                    meaning = controls.meaning[control.name], weighting = control.weighting }
+                    meaning = controls.meaning[control.name] or "weighted by the recipe's unit",
+                    weighting = control.weighting }
     if apart then
       local found = run_control(run, control, step, { window = options, alone = alone })
       if found then

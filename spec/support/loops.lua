@@ -39,6 +39,24 @@ loops.by_rows = with_weights(function(weights, window, batch)
   return weights:fill_(window.ranks / rows), batch
 end)
 
+--- Weighs as another unit does, whatever was declared: the mistake of a loop that brings its own.
+---@param unit marea.Weighting that gives one number for all positions of a sequence
+---@return fun(replica: marea.Replica, window: marea.Window) accumulate
+function loops.weighing_as(unit)
+  return with_weights(function(weights, window, batch)
+    local total = 0
+    for sequence in window:sequences() do
+      if sequence.tokens > 0 then total = total + unit(sequence, window) * sequence.tokens end
+    end
+    for s, rows in ipairs(batch.supervised) do
+      for _, row in ipairs(rows) do
+        weights:set_(row, window.factor * unit(batch.sequences[s], window) / total)
+      end
+    end
+    return weights
+  end)
+end
+
 --- Miscounts the supervised positions of the window by one.
 function loops.miscounts(replica, window)
   window.denominators[1] = window.denominators[1] + 1

@@ -165,6 +165,22 @@ describe("several terms", function()
     assert_gradient(2 + 0.03, ranks, terms "microbatch")
   end)
 
+  it("leave it out although its value is a mean over nothing, and no number", function()
+    local function mean_of_squares(model, batch)
+      local own = model(batch)
+      return { main = own, aux = own:multiply(own):weighted_sum(own:detach():scale(0))
+                 :add(model.w:scale(batch.tokens > 0 and 0.5 or 0 / 0)) }
+    end
+    local function given(...) return { objective = { ... }, loss = mean_of_squares } end
+    local main, aux = { name = "main", unit = "position" },
+                      { name = "aux", unit = "microbatch", coefficient = 2 }
+    for _, ranks in ipairs { { { { { 3 } }, { { { 9 } } } } }, { { { { 3 } } }, {} },
+                             { {}, { { { 3 } }, {} }, { { { { 9 } } } } } } do
+      assert_gradient(3 + 1, ranks, given(main, aux))
+      assert_gradient(3 + 1, ranks, given(aux, main))
+    end
+  end)
+
   it("count a penalty of the window once over all ranks and microbatches", function()
     local function penalty(model, batch)
       return { main = model(batch), l2 = model.w:multiply(model.w) }
