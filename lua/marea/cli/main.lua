@@ -24,6 +24,7 @@ main.commands = {
   { "compare", "compare two runs or checkpoints, and name the first difference" },
   { "evaluate", "loss and accuracy of a checkpoint on a split" },
   { "sample", "text from a checkpoint of a recipe of text" },
+  { "report", "one page with figures of a run, or of several overlaid" },
   { "checkpoints", "verify every byte of every checkpoint" },
   { "runs", "list runs, how far they came and how they ended" },
   { "clean", "list what need not be kept; --yes removes it" },
