@@ -7,6 +7,7 @@ local json = require "marea.json"
 ---@class marea.Journal
 ---@field metrics? marea.appender on rank 0
 ---@field rank marea.appender
+---@field begun? table<string, any> the line of an update that is not over
 local Journal = {}
 Journal.__index = Journal
 
@@ -51,9 +52,22 @@ function Journal:write_metrics(record)
   if self.metrics then self.metrics:write(json.encode(record)) end
 end
 
---- Adds a line to this rank's own log.
+--- Begins a line of this rank's own log. It is written when its update is over, or the log closed.
 ---@param record table<string, any> with `update`
-function Journal:write_rank(record) self.rank:write(json.encode(record)) end
+function Journal:begin_rank(record)
+  self:end_rank()
+  self.begun = record
+end
+
+--- Ends the line that was begun, if there is one, and writes it.
+---@param more? table<string, any> further fields
+function Journal:end_rank(more)
+  local record = self.begun
+  if not record then return end
+  self.begun = nil
+  for key, value in pairs(more or {}) do record[key] = value end
+  self.rank:write(json.encode(record))
+end
 
 --- Returns once everything written is on the disk.
 function Journal:sync()
@@ -63,10 +77,15 @@ end
 
 --- Closes the logs. Also called when a <close> variable ends.
 function Journal:close()
+  self:end_rank()
   if self.metrics then self.metrics:close() end
   self.rank:close()
 end
 
-Journal.__close = Journal.close
+-- What ends a run is told, not that the log cannot say so.
+function Journal:__close(problem)
+  if problem ~= nil then pcall(self.end_rank, self) end
+  self:close()
+end
 
 return journal

@@ -133,6 +133,7 @@ local function is_due(every, update) return every ~= nil and update % every == 0
 local function validate(trainer, progress)
   local result = evaluate.split(trainer.session, "validation")
   collectgarbage() -- what it computed is not to lie beside the next update
+  trainer.phases:done "evaluate"
   result.update = trainer.update
   trainer.journal:write_metrics(result)
   progress:evaluation(result)
@@ -163,6 +164,7 @@ local function go_on(trainer, target, save, progress, stop_asked)
     local last = trainer.update == target
     local reason = not last and reason_to_end(trainer, asked, loss) or nil
     if last or reason or is_due(config.save_every, trainer.update) then save() end
+    trainer:end_update()
     if reason then return "stopped", asked, reason end
   end
   return target == config.updates and "complete" or "stopped", false
@@ -196,6 +198,7 @@ local function train_in(run, trainer, prepared, options, from)
   local function save()
     record:reach(trainer.update)
     checkpoint = saves.save(run, trainer, { id = record.id, lock = prepared.lock })
+    trainer.phases:done "save"
     record:note_save(checkpoint)
   end
   local outcome, asked, reason = go_on(trainer, target, save, progress, stop_asked)

@@ -49,7 +49,7 @@ function tiny.timeless_lines(path)
   local lines = {}
   for line in scratch.read(path):gmatch("[^\n]+") do
     local record = json.decode(line)
-    record.ms, record.tokens_per_second = nil, nil
+    record.ms, record.tokens_per_second, record.phases, record.waiting = nil, nil, nil, nil
     lines[#lines + 1] = json.encode(record)
   end
   return lines
