@@ -87,11 +87,13 @@ function setup.corpus(run)
   for _, name in ipairs(split_names) do
     local split = card.splits[name]
     if split then
-      rows[#rows + 1] = { name, text.whole(split.documents), text.whole(split.tokens), split.p10,
+      rows[#rows + 1] = { name, text.whole(split.sequences or split.documents),
+                          text.whole(split.tokens), split.p10,
                           split.p50, split.p90, split.max }
     end
   end
-  local said = ("%s with %s, vocabulary %s."):format(text.count(card.documents, "sequence"),
+  local said = ("%s with %s, vocabulary %s."):format(
+    text.count(card.sequences or card.documents, "sequence"),
     text.count(card.tokens, "supervised token"), shown(card.vocabulary))
   local duplicates = card.duplicates and (" Duplicates: %d, of which %d across splits."):format(
     card.duplicates.total, card.duplicates.across_splits) or ""
