@@ -51,45 +51,62 @@ function Toy:forward(batch)
   return core.from(x, self.real, { #x }):multiply(self.w)
 end
 
---- A toy from its window: ranks of microbatches of sequences of items. An item is the loss of a
---- supervised position; {5} is one of loss 5 that has no target. All sequences have `fields`, or
---- none has; `classes` are the targets of their items, 0 unless given; ids count from 1 in the order
---- written.
----@param ranks table[] rank -> microbatch -> sequence -> item
----@param given? table further fields of the recipe
+-- Adds a sequence of items to a list, and their losses to the toy's values; returns its id.
+local function add_items(items, split, sequences, values)
+  local inputs, targets = {}, {}
+  for i, item in ipairs(items) do
+    local masked = type(item) == "table"
+    values[#values + 1] = masked and item[1] or item
+    inputs[i] = #values
+    targets[i] = masked and -100 or items.classes and items.classes[i] or 0
+  end
+  sequences[#sequences + 1] = { inputs = inputs, targets = targets, split = split,
+                                fields = items.fields }
+  return #sequences
+end
+
+--- A toy from its windows: each has ranks of microbatches of sequences of items. An item is the
+--- loss of a supervised position; {5} is one of loss 5 that has no target. All sequences have
+--- `fields`, or none has; `classes` are the targets of their items, 0 unless given; ids count from 1
+--- in the order written.
+---@param windows table[] window -> rank -> microbatch -> sequence -> item
+---@param given? table further fields of the recipe; validation: a list of sequences of that split
 ---@param overrides? table
 ---@return table recipe
-function training.toy(ranks, given, overrides)
-  local sequences, values, step = {}, {}, {}
-  for r, microbatches in ipairs(ranks) do
-    step[r] = {}
-    for m, list in ipairs(microbatches) do
-      step[r][m] = {}
-      for s, items in ipairs(list) do
-        local inputs, targets = {}, {}
-        for i, item in ipairs(items) do
-          local masked = type(item) == "table"
-          values[#values + 1] = masked and item[1] or item
-          inputs[i] = #values
-          targets[i] = masked and -100 or items.classes and items.classes[i] or 0
-        end
-        sequences[#sequences + 1] = { inputs = inputs, targets = targets, split = "train",
-                                      fields = items.fields }
-        step[r][m][s] = #sequences
+function training.toys(windows, given, overrides)
+  local sequences, values, steps = {}, {}, {}
+  for w, ranks in ipairs(windows) do
+    steps[w] = {}
+    for r, microbatches in ipairs(ranks) do
+      steps[w][r] = {}
+      for m, list in ipairs(microbatches) do
+        local ids = {}
+        for s, items in ipairs(list) do ids[s] = add_items(items, "train", sequences, values) end
+        steps[w][r][m] = ids
       end
     end
   end
-  sequences[#sequences + 1] = { inputs = { 0 }, targets = { 0 }, split = "train", -- in no window
+  for _, items in ipairs(given and given.validation or {}) do
+    add_items(items, "validation", sequences, values)
+  end
+  sequences[#sequences + 1] = { inputs = { 0 }, targets = { 0 }, split = "test", -- in no window
                                 fields = sequences[1] and sequences[1].fields }
   local whole = {
     corpus = corpus.from { sequences = sequences, vocabulary = #values + 1 },
-    steps = { step }, config = { dtype = "f64" },
+    steps = steps, config = { dtype = "f64" },
     model = function(c) return Toy { losses = values, dtype = c.dtype } end,
     loss = function(model, batch) return model(batch) end,
   }
   for key, value in pairs(given or {}) do whole[key] = value end
   return training.recipe(whole, overrides)
 end
+
+--- A toy of one window.
+---@param ranks table[] rank -> microbatch -> sequence -> item
+---@param given? table as of training.toys
+---@param overrides? table
+---@return table recipe
+function training.toy(ranks, given, overrides) return training.toys({ ranks }, given, overrides) end
 
 -- --- a small Transformer -------------------------------------------------------------------------
 
