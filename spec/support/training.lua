@@ -67,8 +67,8 @@ end
 
 --- A toy from its windows: each has ranks of microbatches of sequences of items. An item is the
 --- loss of a supervised position; {5} is one of loss 5 that has no target. All sequences have
---- `fields`, or none has; `classes` are the targets of their items, 0 unless given; ids count from 1
---- in the order written.
+--- `fields`, or none has; `classes` are the targets of their items, 0 unless given; ids count from
+--- 1 in the order written.
 ---@param windows table[] window -> rank -> microbatch -> sequence -> item
 ---@param given? table further fields of the recipe; validation: a list of sequences of that split
 ---@param overrides? table
