@@ -38,3 +38,52 @@ describe("a unit on the command line", function()
     end
   end)
 end)
+
+local recipe = [[
+local marea = require "marea"
+return marea.recipe {
+  name = "fixed", config = { ranks = 2, updates = 1 },
+  corpus = function() return marea.corpus.jsonl { path = "rows.jsonl", fields = { "cost" } } end,
+  model = function() end,
+  optimizer = function() end,
+  plan = function() return marea.sampler.from_file "plan.json" end,
+  objective = marea.objective.scaled_by "cost",
+}
+]]
+
+describe("a plan from a file", function()
+  local function run(folder, plan)
+    scratch.write(folder.path .. "/fixed.lua", recipe)
+    scratch.write(folder.path .. "/rows.jsonl",
+                  '{"prompt":"ab","completion":"cd","cost":3,"split":"train"}\n' ..
+                  '{"prompt":"","completion":"e","cost":2.5,"split":"train"}\n')
+    scratch.write(folder.path .. "/plan.json", plan)
+    return launch.run({ time_limit = 60 }, { "weigh", folder.path .. "/fixed.lua", "--outputs",
+                                             folder.path, "--json" })
+  end
+
+  it("lies beside the recipe, and its windows are weighed as planned", function()
+    local folder <close> = scratch.folder()
+    local code, output, errors = run(folder, "[[[[1]],[[2]]]]")
+    assert.equal(0, code, errors)
+    local report = json.decode(output)
+    assert.same({ 2, 1 }, report.rank_tokens)
+    local ranks = report.objectives[1].ranks
+    assert.near(3 / 8.5, ranks[1].per_token, 1e-15)
+    assert.near(2.5 / 8.5, ranks[2].per_token, 1e-15)
+  end)
+
+  it("is checked like any other", function()
+    local folder <close> = scratch.folder()
+    for plan, expected in pairs {
+      ["[[[[1]],[[3]]]]"] = "fixed.lua:7: plan: step 1, rank 1, microbatch 1: expected a sequence",
+      ["[[[[1]]]]"] = "fixed.lua:7: plan: step 1: expected microbatches for 2 ranks, got 1",
+      ["[[[[1]],[[1]]]]"] = "expected ids that do not repeat within a window, got 1",
+      ["{}"] = "plan.json: no plan: it has no steps",
+    } do
+      local code, _, errors = run(folder, plan)
+      assert.equal(2, code)
+      assert(errors:find(expected, 1, true), errors)
+    end
+  end)
+end)
