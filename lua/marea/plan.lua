@@ -96,6 +96,16 @@ function plan.check(steps, corpus, c)
   return steps
 end
 
+--- Refuses, with code 2, an update that a plan does not have.
+---@param steps marea.Plan
+---@param step integer
+function plan.require_step(steps, step)
+  if not steps[step] then
+    fault.raise(2, "the plan has %d step%s, and update %d was asked for", #steps,
+                #steps == 1 and "" or "s", step)
+  end
+end
+
 --- The microbatches of one rank in one step; a rank without any gets one of zero sequences, so the
 --- loop of every recipe runs there too.
 ---@param steps marea.Plan

@@ -2,8 +2,8 @@
 -- the objective alone. The recipe's accumulate, the reducer and the ranks take no part in it.
 
 local core = require "marea.core"
-local fault = require "marea.fault"
 local loss = require "marea.loss"
+local plan = require "marea.plan"
 local Window = require "marea.window"
 
 local reference = {}
@@ -23,9 +23,7 @@ local reference = {}
 ---@return marea.Window[] windows by rank, rank 0 at 1
 function reference.windows(session, step, options)
   local windows = {}
-  if not session.plan[step] then
-    fault.raise_at(2, "", "the plan has %d steps, and update %d was asked for", #session.plan, step)
-  end
+  plan.require_step(session.plan, step)
   for rank = 0, #session.plan[step] - 1 do
     windows[rank + 1] = Window.new(session, step, rank, options):count()
   end

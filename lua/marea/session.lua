@@ -4,6 +4,7 @@
 local bare = require "marea.bare"
 local fault = require "marea.fault"
 local objective = require "marea.objective"
+local plan = require "marea.plan"
 local prepare = require "marea.prepare"
 local Replica = require "marea.replica"
 local Window = require "marea.window"
@@ -123,9 +124,7 @@ function Session:driven() return self.replica or self.model end
 ---@param options? marea.WindowOptions
 ---@return marea.Window window
 function Session:window(step, options)
-  if not self.plan[step] then
-    fault.raise(2, "the plan has %d steps, and update %d was asked for", #self.plan, step)
-  end
+  plan.require_step(self.plan, step)
   local window = Window.new(self, step, self.rank, options):count(self.world)
   window.factor = self.config.reduction == "mean" and self.world:size() or 1
   return window

@@ -52,6 +52,24 @@ describe("the command line refuses", function()
     bad.expect_all(cases, { code = 2 })
   end)
 
+  it("updates that are none or that the plan does not have, in every command", function()
+    local cases = {}
+    for _, command in ipairs { "parity", "reference", "weigh" } do
+      local function asked(step)
+        return { command, "RECIPE", "--outputs", "OUTPUTS", "--step", step }
+      end
+      table.insert(cases, { command, words = asked "first",
+                            message = ("--step must be an update of 1 or more, not first (see " ..
+                                       "marea %s --help)"):format(command) })
+      table.insert(cases, { command, words = asked "0",
+                            message = ("--step must be an update of 1 or more, not 0 (see marea " ..
+                                       "%s --help)"):format(command) })
+      table.insert(cases, { command, words = asked "3", ranks = 2,
+                            message = "the plan has 2 steps, and update 3 was asked for" })
+    end
+    bad.expect_all(cases, { code = 2 })
+  end)
+
   it("options that do not go together or name nothing", function()
     bad.expect_all({
       { "until and continuous", words = train("--until", "1", "--continuous"),

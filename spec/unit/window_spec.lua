@@ -146,7 +146,7 @@ describe("the count", function()
     assert.equal("window:weights was called before the window was counted",
                  (numeric.refusal(function() window:weights(window[1]) end)))
     local message, code = numeric.refusal(function() session:window(2) end)
-    assert.same({ "the plan has 1 steps, and update 2 was asked for", 2 }, { message, code })
+    assert.same({ "the plan has 1 step, and update 2 was asked for", 2 }, { message, code })
   end)
 
   it("is refused where no rank has a supervised position (B11)", function()

@@ -94,6 +94,17 @@ local function reword(problem, command, parser)
   return ("%s (see marea %s --help)"):format(line, command.name)
 end
 
+--- A converter for an option that names an update, for argparse.
+---@param option string "--until"
+---@return fun(text: string): integer?, string? convert nil and what is wrong for anything else
+function arguments.update(option)
+  return function(text)
+    local number = math.tointeger(tonumber(text))
+    if number and number >= 1 then return number end
+    return nil, ("%s must be an update of 1 or more, not %s"):format(option, text)
+  end
+end
+
 --- Reads the words behind a command's name. For a command with `hands_on`, the words of the
 --- other command are in options.words. Errors: code 2, with the nearest option's name.
 ---@param command marea.Command

@@ -1,7 +1,9 @@
 -- marea parity: the recipe's own gradient on all ranks against the reference, with controls.
 
+local arguments = require "marea.cli.arguments"
 local json = require "marea.json"
 local parity = require "marea.parity"
+local plan = require "marea.plan"
 local prepare = require "marea.prepare"
 local recipe_of = require "marea.recipe"
 local run_of = require "marea.run"
@@ -13,8 +15,8 @@ local failed = 3
 local function define(parser)
   parser:argument("recipe", "The recipe's file."):argname("RECIPE.lua")
   parser:argument("overrides", "Config values."):args("*"):argname("key=value")
-  parser:option("--step", "Which update's window (default: 1)."):argname("K")
-    :convert(math.tointeger)
+  parser:option("--step", "Which update's window."):argname("K")
+    :convert(arguments.update "--step"):default "1"
 end
 
 local function dtype_line(name, result, components)
@@ -75,6 +77,7 @@ local function run_command(options)
   local recipe = recipe_of.require(options.recipe, options.overrides, world:size())
   recipe:require_ranks(world:size())
   local prepared = prepare.make(recipe, world)
+  plan.require_step(prepared.plan, options.step)
   local run <close> = run_of.open {
     outputs = options.outputs, name = options.run or recipe.name, way = "any", world = world,
   }

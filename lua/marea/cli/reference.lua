@@ -1,6 +1,8 @@
 -- marea reference: the gradient of a window's declared objective by one process, as a file.
 
+local arguments = require "marea.cli.arguments"
 local core = require "marea.core"
+local plan = require "marea.plan"
 local prepare = require "marea.prepare"
 local recipe_of = require "marea.recipe"
 local reference = require "marea.reference"
@@ -12,8 +14,8 @@ local world_of = require "marea.world"
 local function define(parser)
   parser:argument("recipe", "The recipe's file."):argname("RECIPE.lua")
   parser:argument("overrides", "Config values."):args("*"):argname("key=value")
-  parser:option("--step", "Which update's window (default: 1)."):argname("K")
-    :convert(math.tointeger)
+  parser:option("--step", "Which update's window."):argname("K")
+    :convert(arguments.update "--step"):default "1"
 end
 
 -- {{"f32.NAME", tensor}, ...} and the loss, in one dtype.
@@ -45,12 +47,13 @@ local function run_command(options)
   local world = world_of.get()
   local recipe = recipe_of.require(options.recipe, options.overrides, world:size())
   local prepared = prepare.make(recipe, world)
+  plan.require_step(prepared.plan, options.step)
   local run <close> = run_of.open {
     outputs = options.outputs, name = options.run or recipe.name, way = "any", world = world,
   }
   local shared = { world = world, corpus = prepared.corpus, plan = prepared.plan }
   together.on_root(world, function()
-    write(run:path("reference.safetensors"), recipe, shared, options.step or 1)
+    write(run:path("reference.safetensors"), recipe, shared, options.step)
   end)
   return 0
 end

@@ -1,5 +1,6 @@
 -- marea train: trains a recipe, to config.stop or to the end, from the start or from a checkpoint.
 
+local arguments = require "marea.cli.arguments"
 local core = require "marea.core"
 local fault = require "marea.fault"
 local json = require "marea.json"
@@ -52,14 +53,6 @@ local function run_recipe(loaded, options)
   return result.asked and 7 or 0
 end
 
-local function update_number(text)
-  local number = math.tointeger(tonumber(text))
-  if not number or number < 1 then
-    return nil, ("--until must be an update of 1 or more, not %s"):format(text)
-  end
-  return number
-end
-
 ---@type marea.Command
 return {
   name = "train",
@@ -69,7 +62,7 @@ return {
     parser:argument("recipe", "The recipe's file.")
     parser:argument("settings", "key=value for the recipe's config."):args("*")
     parser:option("--until", "Stop after update N; config.stop does not count then.")
-      :argname("N"):convert(update_number)
+      :argname("N"):convert(arguments.update "--until")
     parser:flag("--continuous", "Do not stop at config.stop.")
     parser:option("--resume", "Go on from 'latest' or from a checkpoint's folder.")
       :argname("FOLDER")

@@ -1,7 +1,9 @@
 -- marea weigh: what every rank, sequence and position weighs under each objective.
 
+local arguments = require "marea.cli.arguments"
 local core = require "marea.core"
 local json = require "marea.json"
+local plan = require "marea.plan"
 local prepare = require "marea.prepare"
 local recipe_of = require "marea.recipe"
 local run_of = require "marea.run"
@@ -16,15 +18,14 @@ local failed = 3
 local function define(parser)
   parser:argument("recipe", "The recipe's file."):argname("RECIPE.lua")
   parser:argument("overrides", "Config values."):args("*"):argname("key=value")
-  parser:option("--step", "Which update's window (default: 1)."):argname("K")
-    :convert(math.tointeger)
+  parser:option("--step", "Which update's window."):argname("K")
+    :convert(arguments.update "--step"):default "1"
   parser:flag("--measured", "Measure what the recipe's own loop weighs with, on the planned ranks.")
   parser:flag("--positions", "Also print the weight of every supervised position.")
 end
 
 -- All ranks run the loop; rank 0 judges.
 local function measure(recipe, step, shared)
-  recipe:require_ranks(shared.world:size())
   local measured = probe.measure(recipe, step, shared)
   local verdict = probe.judge(measured)
   verdict.sequences, verdict.ranks = measured.sequences, weigh.ranks(measured)
@@ -34,14 +35,16 @@ end
 local function run_command(options)
   local world = world_of.get()
   local recipe = recipe_of.require(options.recipe, options.overrides, world:size())
+  if options.measured then recipe:require_ranks(world:size()) end
   local prepared = prepare.make(recipe, world)
+  plan.require_step(prepared.plan, options.step)
   local run <close> = run_of.open {
     outputs = options.outputs, name = options.run or recipe.name, way = "any", world = world,
   }
   local shared = { world = world, corpus = prepared.corpus, plan = prepared.plan }
-  local verdict = options.measured and measure(recipe, options.step or 1, shared) or nil
+  local verdict = options.measured and measure(recipe, options.step, shared) or nil
   together.on_root(world, function()
-    local report = weigh.recipe(recipe, options.step or 1, shared)
+    local report = weigh.recipe(recipe, options.step, shared)
     report.measured = verdict
     core.file.write(run:path("weigh.json"), json.encode(report, { indent = true }) .. "\n")
     print(options.json and json.encode(report) or weigh_text.of(report, options.positions))
