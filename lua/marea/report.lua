@@ -11,6 +11,7 @@ local setup = require "marea.report.setup"
 local sheet = require "marea.report.sheet"
 local style = require "marea.report.style"
 local text = require "marea.report.text"
+local time = require "marea.report.time"
 local verdicts = require "marea.report.verdicts"
 local weights = require "marea.report.weights"
 
@@ -114,6 +115,7 @@ local function sections_of(runs, without, list)
   add("validation", "validation", "Validation", curves.validation, runs)
   add("gradient", "gradient", "Gradient norm", curves.gradient, runs)
   add("tokens", "tokens", "Tokens", curves.tokens, first)
+  if time.is_there(first) then add("tokens", "time", "Time", time.section, first) end
   add("weights", "weights", "Weights", weights.section, first)
   add("parity", "parity", "Parity", proof.section, first)
   add(nil, "config", "Config", setup.config, runs)

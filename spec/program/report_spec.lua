@@ -76,8 +76,8 @@ describe("marea report", function()
     local found = json.decode(output)
     assert.equal(outputs .. "/tide/report.html", found.report)
     assert.same({ "tide", "ebb" }, found.runs)
-    assert.same({ "runs", "verdicts", "loss", "validation", "gradient", "tokens", "config",
-                  "corpus", "versions", "again" }, found.sections)
+    assert.same({ "runs", "verdicts", "loss", "validation", "gradient", "tokens", "time",
+                  "config", "corpus", "versions", "again" }, found.sections)
     assert.equal(#scratch.read(found.report), found.bytes)
   end)
 

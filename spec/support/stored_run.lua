@@ -55,7 +55,9 @@ end
 local function rank_lines(rank, tokens)
   local lines = {}
   for u = 1, updates do
-    lines[u] = { update = u, tokens = tokens, loss_sum = tokens * (1 + rank), draw = u, ms = 10 }
+    lines[u] = { update = u, tokens = tokens, loss_sum = tokens * (1 + rank), draw = u, ms = 10,
+                 waiting = 1 + rank, phases = { count = 1, forward = 2, backward = 4.5, step = 0.5,
+                                                reduction = 1 + rank, save = u == 12 and 6 or 0 } }
   end
   return lines
 end

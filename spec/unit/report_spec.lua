@@ -73,6 +73,11 @@ describe("a report", function()
     assert.truthy(has(section(page, "gradient"), "<td class=\"number\">0.1667</td>"))
     assert.truthy(has(section(page, "tokens"), "<td class=\"number\">432</td>"))
     assert.truthy(has(section(page, "tokens"), "75.00 %"))
+    local times = '1</th><td class="number">1.0</td><td class="number">2.0</td>' ..
+      '<td class="number">4.5</td><td class="number">2.0</td><td class="number">0.5</td>' ..
+      '<td class="number">0.5</td><td class="number">0.0</td><td class="number">10.5</td>' ..
+      '<td class="number">2.0</td>'
+    assert.truthy(has(section(page, "time"), times))
     assert.truthy(has(section(page, "weights"), "3 : 1"))
     assert.truthy(has(section(page, "weights"), "<td class=\"number\">2.000</td>"))
     assert.truthy(has(section(page, "parity"), "<td class=\"number\">5.00e-08</td>"))
@@ -140,6 +145,84 @@ describe("a report", function()
     for reference in svg:gmatch("href='#([%w-]+)'") do
       assert.equal(1, count(svg, "id='" .. reference:gsub("%-", "%%-") .. "'"), reference)
     end
+  end)
+end)
+
+describe("a report of unusual runs", function()
+  local function resize(files, ranks)
+    local function tokens_of()
+      local list = {}
+      for r = 1, ranks do list[r] = 10 * r end
+      return list
+    end
+    files["run.json"].world, files["parity.json"].world = ranks, ranks
+    files["weigh.json"].world, files["weigh.json"].rank_tokens = ranks, tokens_of()
+    for _, entry in ipairs(files["weigh.json"].objectives) do
+      for r = 1, ranks do
+        entry.ranks[r] = { rank = r - 1, tokens = 10 * r, share = 1 / ranks, per_token = 0.1 / r }
+      end
+      for r = ranks + 1, #entry.ranks do entry.ranks[r] = nil end
+    end
+    for _, line in ipairs(files["metrics.jsonl"]) do
+      if line.rank_tokens then line.rank_tokens = tokens_of() end
+    end
+    for r = 1, ranks do
+      files[("rank-%d.jsonl"):format(r - 1)] = { { update = 1, tokens = 10 * r } }
+    end
+  end
+
+  it("has one update, on one rank", function()
+    write("tide", function(files)
+      resize(files, 1)
+      files["metrics.jsonl"] = { files["metrics.jsonl"][1], files["metrics.jsonl"][7] }
+    end)
+    local page = page_of { "tide" }
+    assert.truthy(has(section(page, "loss"), "from 2.0000 at update 1 to 2.0000 at update 1"))
+    assert.equal(2 * #figures, count(page, "<svg "))
+    assert.is_false(has(section(page, "verdicts"), "on all ranks"))
+  end)
+
+  it("has more ranks than a figure tells apart, and many updates and parameters", function()
+    write("tide", function(files)
+      resize(files, 20)
+      local lines, first = {}, files["metrics.jsonl"][1]
+      for u = 1, 2000 do
+        lines[u] = setmetatable({ update = u, loss_per_token = 1 + u % 5 }, { __index = first })
+        for key, value in pairs(first) do lines[u][key] = rawget(lines[u], key) or value end
+      end
+      lines[2001] = files["metrics.jsonl"][7]
+      files["metrics.jsonl"] = lines
+      local parameters = files["parity.json"].parameters
+      for i = 4, 60 do
+        parameters[i] = { name = "layer." .. i, count = 4, shape = { 4 }, max_gradient = 1,
+                          f32 = parameters[1].f32, f64 = parameters[1].f64 }
+      end
+    end)
+    local page = page_of { "tide" }
+    assert.truthy(has(section(page, "tokens"), "least of a rank"))
+    assert.truthy(has(section(page, "loss"), "is the mean of up to 5 updates"))
+    assert.truthy(has(section(page, "gradient"), "is the largest of up to 5 updates"))
+    assert.truthy(has(section(page, "parity"), "The 40 parameters nearest to their gates, of 59."))
+    assert.truthy(has(section(page, "parity"), '<th scope="row">layer.60</th>'))
+    assert.is_nil(page:find('id="rank-weights-wide-title"', 1, true))
+    assert.truthy(has(section(page, "weights"), "rank 19"))
+    assert.is_true(#page < 700000, #page)
+  end)
+
+  it("diverged: what is not finite is neither drawn nor left out silently", function()
+    write("tide", function(files)
+      for _, line in ipairs(files["metrics.jsonl"]) do
+        if line.split then line.loss = 0 / 0 end
+        line.grad_norm = line.grad_norm and 1 / 0
+      end
+      files["evaluate.json"].loss = 0 / 0
+    end)
+    local message, code = refusal { "tide" }
+    assert.equal(2, code)
+    assert.truthy(has(message, "no validation has a finite loss"), message)
+    assert.truthy(has(message, "no update has a finite gradient norm"), message)
+    local page = page_of({ "tide" }, { "validation", "gradient" })
+    assert.truthy(has(page, "the loss of the test split is not finite"))
   end)
 end)
 
@@ -241,6 +324,13 @@ describe("a measurement that is missing", function()
     assert.truthy(has(message, "/ebb/evaluate.json is not there"), message)
     assert.truthy(has(message, "/ebb/lock.json is not there"), message)
     assert.truthy(has(message, "marea prepare recipes/tide.lua lr=0.05 --run ebb"), message)
+  end)
+
+  it("of time is left out where older logs have none", function()
+    write("tide", function(files)
+      for _, line in ipairs(files["rank-1.jsonl"]) do line.phases = nil end
+    end)
+    assert.is_nil(page_of({ "tide" }):find('<section id="time"', 1, true))
   end)
 
   it("in an older parity.json is told too: errors by parameter", function()
@@ -353,6 +443,16 @@ describe("verdicts", function()
       assert.truthy(has(found, text), text)
     end
     assert.equal(1, count(found, "BAD"))
+  end)
+
+  it("note updates that were skipped, whose values are no numbers", function()
+    local found, page = verdicts_of(function(files)
+      local line = files["metrics.jsonl"][3]
+      line.loss_per_token, line.grad_norm, line.skipped = 0 / 0, 1 / 0, "rank 0"
+    end)
+    assert.truthy(has(found, "1, the first at update 3: a loss or gradient was not finite"))
+    assert.equal(0, count(found, "BAD"))
+    assert.is_false(has(page, "nan"))
   end)
 
   it("are bad for a loss that rose, and for more learned than there is", function()

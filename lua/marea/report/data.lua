@@ -5,6 +5,7 @@ local core = require "marea.core"
 local fault = require "marea.fault"
 local json = require "marea.json"
 local launch = require "marea.launch"
+local stored = require "marea.report.stored"
 
 local data = {}
 
@@ -25,35 +26,6 @@ data.parts = { "loss", "validation", "gradient", "tokens", "weights", "parity", 
 ---@field parity? marea.ParityReport parity.json
 ---@field weigh? marea.WeighReport weigh.json
 ---@field lacks {part: string?, what: string, command: string}[]
-
-local function damaged(path, format, ...)
-  fault.raise_at(3, "", "%s is damaged: %s", path, format:format(...))
-end
-
-local function read_json(path, fields)
-  local value, problem = json.decode(core.file.read(path))
-  if type(value) ~= "table" then damaged(path, "%s", problem or "no object") end
-  for name, kind in pairs(fields) do
-    if type(value[name]) ~= kind then damaged(path, "it has no %s %s", kind, name) end
-  end
-  return value
-end
-
--- The lines of a log; a last one without its end is what a killed process left.
-local function read_lines(path, fields)
-  local list = {}
-  for line in core.file.read(path):gmatch("([^\n]*)\n") do
-    local value = json.decode(line)
-    if type(value) ~= "table" then damaged(path, "line %d is no JSON", #list + 1) end
-    for name, kind in pairs(fields) do
-      if type(value[name]) ~= kind then
-        damaged(path, "line %d has no %s %s", #list + 1, kind, name)
-      end
-    end
-    list[#list + 1] = value
-  end
-  return list
-end
 
 -- --- commands that make what is missing -------------------------------------------------------
 
@@ -92,7 +64,7 @@ end
 -- Reads a file of the run's folder, or notes that it is missing.
 local function optional(run, part, name, fields, command)
   local path = run.folder .. "/" .. name
-  if core.file.exists(path) then return read_json(path, fields) end
+  if core.file.exists(path) then return stored.json(path, fields) end
   lack(run, part, name .. " is not there", command)
 end
 
@@ -104,15 +76,18 @@ local function read_metrics(run, command)
   if not core.file.exists(path) then
     return lack(run, nil, "metrics.jsonl is not there", command)
   end
-  for i, line in ipairs(read_lines(path, { update = "number" })) do
+  for i, line in ipairs(stored.lines(path, { update = "number" })) do
     if line.split then
       run.validation[#run.validation + 1] = line
     else
-      for _, name in ipairs { "tokens", "grad_norm", "lr" } do
-        if type(line[name]) ~= "number" then damaged(path, "line %d has no number %s", i, name) end
+      local finite = line.finite ~= false
+      for _, name in ipairs { "tokens", "lr", finite and "grad_norm" or nil } do
+        if type(line[name]) ~= "number" then
+          stored.damaged(path, "line %d has no number %s", i, name)
+        end
       end
       if type(line.rank_tokens) ~= "table" or #line.rank_tokens ~= run.record.world then
-        damaged(path, "line %d has not the tokens of %d ranks", i, run.record.world)
+        stored.damaged(path, "line %d has not the tokens of %d ranks", i, run.record.world)
       end
       run.updates[#run.updates + 1] = line
     end
@@ -128,7 +103,7 @@ local function read_ranks(run, command)
     if not core.file.exists(path) then
       return lack(run, "tokens", name .. " is not there", command)
     end
-    run.ranks[rank + 1] = read_lines(path, { update = "number", tokens = "number" })
+    run.ranks[rank + 1] = stored.lines(path, { update = "number", tokens = "number" })
   end
 end
 
@@ -140,7 +115,7 @@ local function check_ranks(run)
     for _, line in ipairs(run.updates) do
       local own = tokens[line.update]
       if own and own ~= line.rank_tokens[r] then
-        damaged(("%s/rank-%d.jsonl"):format(run.folder, r - 1),
+        stored.damaged(("%s/rank-%d.jsonl"):format(run.folder, r - 1),
                 "update %d has %s tokens there, %s in metrics.jsonl", line.update,
                 json.number(own), json.number(line.rank_tokens[r]))
       end
@@ -148,16 +123,17 @@ local function check_ranks(run)
   end
 end
 
-local function has_loss(run)
-  for _, line in ipairs(run.updates) do
-    if line.loss_per_token then return true end
+-- Whether a list has lines, and none of them has a number there: nothing to draw.
+local function is_void(list, field)
+  for _, line in ipairs(list) do
+    if line[field] then return false end
   end
-  return #run.updates == 0
+  return #list > 0
 end
 
 local function read_always(run, outputs)
   local path = run.folder .. "/run.json"
-  run.record = read_json(path, { name = "string", world = "number", config = "table",
+  run.record = stored.json(path, { name = "string", world = "number", config = "table",
                                  update = "number", outcome = "string", objective = "string" })
   local train = data.command(run, "train", { ranks = true, outputs = outputs })
   local prepare = data.command(run, "prepare", { outputs = outputs })
@@ -166,13 +142,18 @@ local function read_always(run, outputs)
   run.card = optional(run, nil, "corpus-card.json", { splits = "table", tokens = "number" },
                       prepare)
   read_metrics(run, train)
-  if not has_loss(run) then
+  if is_void(run.updates, "loss_per_token") then
     lack(run, "loss", "no update has a loss per token: recipe.loss must give one per position",
          train)
   end
+  if is_void(run.updates, "grad_norm") then
+    lack(run, "gradient", "no update has a finite gradient norm", train)
+  end
   read_ranks(run, train)
   check_ranks(run)
-  if #run.validation == 0 then
+  if is_void(run.validation, "loss") then
+    lack(run, "validation", "no validation has a finite loss", train)
+  elseif #run.validation == 0 then
     local every = math.max(1, (math.tointeger(run.record.config.updates) or 10) // 10)
     lack(run, "validation", "metrics.jsonl has no validation: config.evaluate_every is not set",
          data.command(run, "train", { ranks = true, outputs = outputs,

@@ -69,6 +69,20 @@ local function of_spread(list, run)
         text.count(#run.updates, "update"))
 end
 
+-- Updates whose loss or gradient was not finite: nobody stepped.
+local function of_skips(list, run)
+  local count, first = 0, nil
+  for _, line in ipairs(run.updates) do
+    if line.skipped or line.finite == false then
+      count, first = count + 1, first or line.update
+    end
+  end
+  if count > 0 then
+    add(list, "note", "updates were skipped", "%d, the first at update %d: a loss or gradient " ..
+        "was not finite", count, first)
+  end
+end
+
 local function of_loss(list, run)
   local points = {}
   for _, line in ipairs(run.updates) do
@@ -143,6 +157,7 @@ function verdicts.of(run, without)
   of_resumes(list, run.record)
   of_lock(list, run.lock)
   of_spread(list, run)
+  of_skips(list, run)
   if not without.loss then of_loss(list, run) end
   if not without.evaluation then of_evaluation(list, run) end
   if not without.parity then of_parity(list, run.parity) end
