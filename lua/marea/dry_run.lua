@@ -24,7 +24,7 @@ local most_handles = 64 << 20 -- bytes; the engine has them collected when there
 ---@field held_by? string who uses the folder
 ---@field first integer the first update that would be done
 ---@field last integer the last one
----@field plan {updates: integer, ranks: integer, accumulation: integer, batch_size_per_rank: integer}
+---@field plan marea.DryPlan
 ---@field tokens integer[] supervised positions of each rank, over all updates
 ---@field dtype string
 ---@field parameters {name: string, shape: integer[], count: integer}[]
@@ -32,6 +32,12 @@ local most_handles = 64 << 20 -- bytes; the engine has them collected when there
 ---@field memory marea.DryMemory bytes of a rank
 ---@field files string[] in the run's folder, without checkpoints
 ---@field checkpoints {updates: integer[], keep: integer, bytes: integer}
+
+---@class marea.DryPlan
+---@field updates integer
+---@field ranks integer
+---@field accumulation integer
+---@field batch_size_per_rank integer
 
 ---@class marea.DryMemory
 ---@field peak integer the most that a rank holds

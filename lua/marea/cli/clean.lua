@@ -21,14 +21,14 @@ local function text(found, options)
   for _, item in ipairs(found.left) do
     lines[#lines + 1] = ("left alone  %s: %s"):format(item.path, item.reason)
   end
-  local size = table_text.bytes(total_of(found))
+  local size = ("%s in %d place%s"):format(table_text.bytes(total_of(found)), #rows,
+                                           #rows == 1 and "" or "s")
   if #rows == 0 then
     lines[#lines + 1] = "nothing to remove"
   elseif options.yes then
-    lines[#lines + 1] = ("%s in %d places was removed"):format(size, #rows)
+    lines[#lines + 1] = size .. " removed"
   else
-    lines[#lines + 1] = ("%s in %d places; --yes removes it, and nothing was removed"):format(size,
-                                                                                           #rows)
+    lines[#lines + 1] = size .. "; nothing was removed, --yes removes it"
   end
   return table.concat(lines, "\n")
 end

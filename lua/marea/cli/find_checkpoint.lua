@@ -1,4 +1,5 @@
--- The checkpoint that a command's words name; newer ones that are damaged are said to be passed over.
+-- The checkpoint that a command's words name; newer ones that are damaged are said to be passed
+-- over.
 
 local saves = require "marea.saves"
 

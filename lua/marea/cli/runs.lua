@@ -40,8 +40,9 @@ local function text(outputs, rows)
   if #rows == 0 then return ("no runs in %s"):format(outputs) end
   local lines = { { "run", "recipe", "update", "loss", "state", "when (UTC)", "size", "" } }
   for i, row in ipairs(rows) do
+    local update = row.update and ("%d/%d"):format(row.update, row.updates or 0)
     lines[i + 1] = {
-      row.run, row.recipe or "-", row.update and ("%d/%d"):format(row.update, row.updates or 0) or "-",
+      row.run, row.recipe or "-", update or "-",
       row.loss_per_token and ("%.4f"):format(row.loss_per_token) or "-", row.state,
       when_text(row.when), table_text.bytes(row.bytes), note_of(row) }
   end
