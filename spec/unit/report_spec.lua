@@ -455,6 +455,15 @@ describe("verdicts", function()
     assert.is_false(has(page, "nan"))
   end)
 
+  it("come with the command for a run that began with given weights and stopped early", function()
+    local _, page = verdicts_of(function(files)
+      files["lock.json"].init = ("9"):rep(64)
+      files["run.json"].outcome, files["run.json"].update = "stopped", 7
+    end)
+    assert.truthy(has(section(page, "config"), 'init</th><td>9999999999999999</td>'))
+    assert.truthy(has(section(page, "again"), "tide.lua lr=0.05 --until 7 --init FILE\n"))
+  end)
+
   it("are bad for a loss that rose, and for more learned than there is", function()
     local found = verdicts_of(function(files)
       files["metrics.jsonl"][13].loss_per_token = 2.5

@@ -42,7 +42,8 @@ local function comparison(given, runs, value_of)
     if differs and not (given.own and given.own[key]) then row[1] = mark_difference(key) end
     rows[k] = row
   end
-  return html.table { caption = given.caption, head = head, rows = rows, numeric = {} }
+  return html.table { caption = given.caption, unseen = given.unseen, head = head, rows = rows,
+                      numeric = {} }
 end
 
 --- The resolved config of every run, and what their locks hash.
@@ -57,6 +58,9 @@ function setup.config(runs)
     for _, file in ipairs(run.lock.files) do files[i]["file " .. file.name] = file.sha256 end
   end
   local names = { "corpus", "plan", "config" }
+  for _, run in ipairs(runs) do
+    if run.lock.init then names[4] = "init" end
+  end
   table.move(union_of_keys(files), 1, 100, #names + 1, names)
   local index = {}
   for i, run in ipairs(runs) do index[run] = i end
@@ -72,7 +76,8 @@ function setup.config(runs)
                  function(run, name)
         local lock = run.lock
         local hash = name == "corpus" and lock.corpus or name == "plan" and lock.plan.hash or
-          name == "config" and lock.config.hash or files[index[run]][name]
+          name == "config" and lock.config.hash or name == "init" and lock.init or
+          files[index[run]][name]
         return hash and hash:sub(1, 16)
       end) }) }
 end
@@ -129,14 +134,16 @@ function setup.versions(runs)
   for i, fact in ipairs(facts) do names[i], by_name[fact[1]] = fact[1], fact[2] end
   return text.section {
     id = "versions", title = "Versions and machine",
-    beside = comparison({ caption = "Versions and machine", keys = names, own = own_facts }, runs,
+    beside = comparison({ caption = "Versions and machine", keys = names, own = own_facts,
+                          unseen = true }, runs,
       function(run, name) return (by_name[name](run.record)) end) }
 end
 
 -- --- again ------------------------------------------------------------------------------------
 
 -- The words by which train went as far as this run did.
-local function extent_of(record)
+local function extent_of(run)
+  local record = run.record
   if record.outcome == "complete" then
     local stop = record.config.stop
     return stop and stop < record.update and { "--continuous" } or {}
@@ -147,8 +154,9 @@ end
 
 local function again(run, without)
   local ranks = { ranks = true, portable = true }
-  local lines = { data.command(run, "train", { ranks = true, portable = true,
-                                               more = extent_of(run.record) }) }
+  local words = extent_of(run)
+  if run.lock.init then table.move({ "--init", "FILE" }, 1, 2, #words + 1, words) end
+  local lines = { data.command(run, "train", { ranks = true, portable = true, more = words }) }
   local function add(part, command, options)
     if not without[part] then lines[#lines + 1] = data.command(run, command, options) end
   end
