@@ -1,5 +1,6 @@
 -- Which spec files there are, in which worlds they run, and the runs themselves: spec/unit and
--- spec/program each in one process without mpirun, spec/world under mpirun on each number of ranks.
+-- spec/program each in one process without mpirun, spec/world and spec/cases/world under mpirun on
+-- each number of ranks.
 
 local core = require "marea.core"
 local fault = require "marea.fault"
@@ -12,7 +13,8 @@ local LOG_LINES = 30
 
 -- "world", "unit" or "program" by the folder's name; a file elsewhere runs in one process.
 local function kind_of(path)
-  return path:match("spec/(world)/") or path:match("spec/(unit)/") or "program"
+  return path:match("spec/(world)/") or path:match("spec/cases/(world)/") or
+    path:match("spec/(unit)/") or "program"
 end
 
 --- The spec files under the paths, sorted, by kind. Errors: code 2 for a path that does not exist.
