@@ -68,6 +68,7 @@ end
 ---@field path string its folder
 ---@field recipe string tide.lua in it
 ---@field outputs string
+---@field patience integer seconds that processes have to end
 local Place = {}
 Place.__index = Place
 Place.__close = function(self) getmetatable(self.folder).__close() end
@@ -78,7 +79,7 @@ Place.__close = function(self) getmetatable(self.folder).__close() end
 ---@return bad.Place place
 function bad.place(fields, files)
   local folder = scratch.folder()
-  local self = setmetatable({ folder = folder, path = folder.path }, Place)
+  local self = setmetatable({ folder = folder, path = folder.path, patience = 5 }, Place)
   self.recipe, self.outputs = self.path .. "/tide.lua", self.path .. "/outputs"
   self:rewrite(fields)
   for name, content in pairs(files or {}) do scratch.write(self.path .. "/" .. name, content) end
@@ -107,13 +108,13 @@ end
 --- Fails when a process is left that knows this place.
 function Place:expect_no_process()
   local pattern = self.path:gsub("^(.*/)(.)", "%1[%2]") .. "/" -- not the shell that asks
-  local deadline = os.time() + 5
+  local deadline, left = os.time() + self.patience, nil
   repeat
-    local left = lines_of(("pgrep -af '%s'"):format(pattern))
-    if #left == 0 then return end
+    left = table.concat(lines_of(("pgrep -af '%s'"):format(pattern)), "\n")
+    if left == "" then return end
     os.execute "sleep 0.05"
   until os.time() > deadline
-  assert.equal("", table.concat(lines_of(("pgrep -af '%s'"):format(pattern)), "\n"))
+  assert.equal("", left)
 end
 
 local train = { "train", "RECIPE", "--outputs", "OUTPUTS" }
@@ -149,8 +150,7 @@ end
 
 --- Waits for what Place:start started. No process must be left, unless others are at work.
 ---@param others boolean?
----@return {code: integer, output: string, errors: string} result errors without what a training
----  says of its progress
+---@return {code: integer, output: string, errors: string} result errors without progress
 function Place:finish(others)
   local process <close> = self.process
   local ending, number = process:wait(time_limit)
@@ -214,8 +214,8 @@ end
 ---  all was written
 
 local function expect_one(place, case, errors)
-  local who = case.rank and ("rank %d: "):format(case.rank) or ""
   local expected = place:resolve(case.message)
+  local who = case.rank and ("rank %d: "):format(case.rank) or ""
   if case.pattern then
     assert.is_truthy(errors:find("^marea: " .. who .. expected .. "\n$"),
                      ("%s: %s"):format(case[1], errors))
