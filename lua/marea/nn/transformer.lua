@@ -166,8 +166,8 @@ end
 local function check_lengths(batch, context)
   for _, sequence in ipairs(batch.sequences or {}) do
     if sequence.length > context then
-      fault.raise(2, "nn.Transformer: sequence %s has %d inputs, which is longer than the context " ..
-                  "of %d", tostring(sequence.id), sequence.length, context)
+      fault.raise(2, "nn.Transformer: sequence %s has %d inputs, which is longer than the " ..
+                  "context of %d", tostring(sequence.id), sequence.length, context)
     end
   end
 end
