@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "kernels/cpu/cpu.h"
 
-#include <sched.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,21 +37,13 @@ static int positive_variable(const char *name) {
   return value > 0 && value < 4096 ? (int)value : 0;
 }
 
-/* OMP_NUM_THREADS wins; else the cores this process may use. Unbound ranks of one host see all
- * cores, so they share them. */
+/* OMP_NUM_THREADS wins; else the cores that this process may use, as OpenMP counted them before it
+ * bound any thread. Unbound ranks of one host see all cores, so they share them. */
 static int default_threads(void) {
   int threads = positive_variable("OMP_NUM_THREADS");
   if (threads > 0) return threads;
-  long online = sysconf(_SC_NPROCESSORS_ONLN);
-  int cores = online > 0 ? (int)online : 1;
-  int bound = 0;
-#ifdef __linux__
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) {
-    bound = CPU_COUNT(&set) < cores;
-    cores = CPU_COUNT(&set);
-  }
-#endif
+  int cores = omp_get_num_procs();
+  int bound = cores < (int)sysconf(_SC_NPROCESSORS_ONLN);
   int ranks = positive_variable("OMPI_COMM_WORLD_LOCAL_SIZE");
   if (!bound && ranks > 1) cores /= ranks;
   return cores > 0 ? cores : 1;
