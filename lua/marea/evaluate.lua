@@ -1,14 +1,15 @@
 -- Evaluation: loss per token and token accuracy of a model on a split.
 --
 -- The split is cut into blocks of 16 sequences in corpus order, whatever the batch size; of W
--- ranks, rank b mod W takes block b. A block is one packed batch without dropout, its sums are
--- taken in f64, and they are added in the order of the blocks: the result has the same bits on any
--- number of ranks.
+-- ranks, rank b mod W takes block b. A block is one packed batch without dropout. Its sums are taken
+-- in f64 over what has a target, and are added in the order of the blocks: the result has the same
+-- bits on any number of ranks.
 
 local batch_of = require "marea.batch"
 local checkpoint = require "marea.checkpoint"
 local core = require "marea.core"
 local fault = require "marea.fault"
+local loss_of = require "marea.loss"
 local objective = require "marea.objective"
 local prepare = require "marea.prepare"
 local state = require "marea.state"
@@ -73,7 +74,7 @@ local function evaluate_block(session, rows)
                                                       seed = session.config.seed })
   local model, seen = watched(session.model)
   local losses = position_losses(session, session.recipe.loss(model, made), made.rows)
-  return losses:total(), right_positions(seen.output, made), made.tokens
+  return loss_of.supervised_sum(losses, made), right_positions(seen.output, made), made.tokens
 end
 
 -- This rank's sums, with room for as many blocks as any rank has.

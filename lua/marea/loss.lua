@@ -29,8 +29,11 @@ local function check(term, value, made, named)
   end
 end
 
--- Sum of the losses that count: a recipe's loss may have any value where there is no target.
-local function supervised_sum(value, made)
+--- Sum of the losses that count: a recipe's loss may have any value where there is no target.
+---@param value marea.tensor [rows]
+---@param made marea.Batch
+---@return number sum
+function loss.supervised_sum(value, made)
   if made.tokens == made.rows then return value:total() end
   local counts = batch.per_position(made, value:dtype(), function() return 1 end)
   return value:detach():multiply(counts):total()
@@ -40,7 +43,7 @@ local function add_statistics(statistics, term, value, made)
   if not statistics or statistics.term and statistics.term ~= term.name then return end
   if term.unit ~= "position" and type(term.unit) ~= "function" then return end
   statistics.term = term.name
-  statistics.loss_sum = (statistics.loss_sum or 0) + supervised_sum(value, made)
+  statistics.loss_sum = (statistics.loss_sum or 0) + loss.supervised_sum(value, made)
 end
 
 -- A microbatch without supervised positions counts in no mean over microbatches, whatever its value

@@ -3,7 +3,9 @@
 
 local fault = require "marea.fault"
 local Session = require "marea.session"
+local together = require "marea.together"
 local world_of = require "marea.world"
+local scratch = dofile "spec/support/scratch.lua"
 local training = dofile "spec/support/training.lua"
 
 local world = world_of.get()
@@ -31,6 +33,20 @@ function cases.group(ranks)
       ranks < size and world:split(rank < ranks and 0 or -1) or false
   end
   return groups[ranks] or nil
+end
+
+--- One folder for all ranks, made and removed (<close>) by rank 0.
+---@return {path: string} folder
+function cases.folder()
+  local made
+  local path = together.on_root(world, function()
+    made = scratch.folder()
+    return made.path
+  end)
+  return setmetatable({ path = path }, { __close = function()
+    world:barrier()
+    local _ <close> = made
+  end })
 end
 
 --- Asserts a value that is exact but for the last digits, and none of the tell-tales.
