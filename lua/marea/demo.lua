@@ -88,6 +88,14 @@ function steps.check_loss(self)
              table.concat(shown, "  "))
 end
 
+function steps.exercise(self)
+  local report = decoded(self:run(2, "exercise", "--answer", "--json"))
+  local engine = report.engine
+  self:judge("exercise: the mean of means stays, the token mean moves", report.pass,
+             ("%.6f stays, %.6f becomes %.6f"):format(
+               engine.mean_of_means.after, engine.token_mean.before, engine.token_mean.after))
+end
+
 local function controls_detail(controls)
   local detected, apart, missed = 0, 0, {}
   for _, entry in ipairs(controls) do
@@ -143,7 +151,7 @@ local function whole_and_resumed(self, whole, resumed, ...)
 end
 
 function steps.resume(self)
-  self.settings = {}
+  self.settings = { "evaluate_every=25" }
   local found = whole_and_resumed(self, "minimum", "minimum-resumed")
   for _, part in ipairs { "lock", "parameters", "optimizer", "random states", "position",
                           "history" } do
@@ -205,8 +213,42 @@ function steps.verses(self)
   loss_fell(self, "verses")
 end
 
-local order = { "check_loss", "parity_minimum", "resume", "loss_minimum", "evaluate",
-                "reseeded_resume", "empty_window", "empty_rank", "parity_verses", "verses" }
+function steps.report(self)
+  local weighed = self:run(nil, "weigh", recipe_path "minimum")
+  local made = self:run(nil, "report", "minimum")
+  local path = self.outputs .. "/minimum/report.html"
+  local page = made.code == 0 and core.file.read(path) or ""
+  local _, figures = page:gsub("<svg", "")
+  self:judge("report: one page with figures", weighed.code == 0 and made.code == 0 and figures > 0,
+             made.code == 0 and ("%s, %d figures"):format(path, figures) or last_line(made.errors))
+end
+
+function steps.sample(self)
+  local function greedy(ranks)
+    return self:run(ranks, "sample", recipe_path "verses", "--greedy", "--prompt", "And ",
+                    "--tokens", "40", "--raw").output
+  end
+  local one, two = greedy(nil), greedy(2)
+  self:judge("sample: the same bytes on 1 and 2 ranks", one == two and #one > 0,
+             ("%q"):format((one:gsub("%s+", " "))))
+end
+
+function steps.checkpoints(self)
+  local result = self:run(nil, "checkpoints")
+  self:judge("checkpoints: all verify", result.code == 0, last_line(result.output))
+end
+
+function steps.clean(self)
+  local before = core.file.list(self.outputs)
+  local result = self:run(nil, "clean")
+  local after = core.file.list(self.outputs)
+  self:judge("clean: lists, and removes nothing unasked", result.code == 0 and
+             table.concat(before, "\n") == table.concat(after, "\n"), last_line(result.output))
+end
+
+local order = { "check_loss", "exercise", "resume", "parity_minimum", "loss_minimum", "evaluate",
+                "report", "reseeded_resume", "empty_window", "empty_rank", "verses",
+                "parity_verses", "sample", "checkpoints", "clean" }
 
 --- Runs all steps.
 ---@param options {outputs: string, say: fun(line: string)}
