@@ -15,6 +15,7 @@
 #include <limits.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -152,13 +153,23 @@ static int program(lua_State *L) {
   return 1;
 }
 
-/* The affinity mask where the system has one, as taskset and containers set it. */
 /* is_terminal(descriptor): 0 input, 1 output, 2 errors. */
 static int is_terminal(lua_State *L) {
   lua_pushboolean(L, isatty((int)luaL_checkinteger(L, 1)));
   return 1;
 }
 
+/* terminal_width(descriptor) -> columns, 80 where the terminal does not say; nil: no terminal. */
+static int terminal_width(lua_State *L) {
+  int descriptor = (int)luaL_checkinteger(L, 1);
+  struct winsize size = {0};
+  if (!isatty(descriptor)) return 0;
+  if (ioctl(descriptor, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_col = 80;
+  lua_pushinteger(L, size.ws_col);
+  return 1;
+}
+
+/* The affinity mask where the system has one, as taskset and containers set it. */
 static int cores(lua_State *L) {
   long count = sysconf(_SC_NPROCESSORS_ONLN);
 #ifdef __linux__
@@ -209,6 +220,7 @@ void mr_lua_open_process(lua_State *L) {
                                        {"program", program},
                                        {"cores", cores},
                                        {"is_terminal", is_terminal},
+                                       {"terminal_width", terminal_width},
                                        {"host", host},
                                        {"is_running", is_running},
                                        {"watch_stop", watch_stop},

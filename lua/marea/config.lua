@@ -7,6 +7,9 @@ local nearest = require "marea.nearest"
 
 local config = {}
 
+--- Stands for the default of a key that has none.
+config.no_default = {}
+
 -- kind, default, range. `optional` keys may be absent, and `key=none` takes them away again.
 local known = {
   seed = { kind = "integer", default = 20, at_least = 0 },
@@ -156,6 +159,17 @@ local function check_stop_below(values, places)
     fault.raise_at(2, places.stop_below, "config.stop_below is compared with the validation " ..
                    "loss of evaluations, and needs config.evaluate_every")
   end
+end
+
+--- The defaults of the keys that every recipe knows: config.no_default for `ranks`, which is the
+--- size of the world, and for keys that may be absent.
+---@return table<string, any> defaults
+function config.defaults()
+  local defaults = {}
+  for key, rule in pairs(known) do
+    defaults[key] = rule.default == nil and config.no_default or rule.default
+  end
+  return defaults
 end
 
 ---@class marea.Rule

@@ -30,6 +30,7 @@ local training = {}
 ---@field accept? string[] fields of the lock that may differ
 ---@field controls? string[] "reseed-streams", "restart-updates": what a resume gets wrong
 ---@field stop_asked? fun(): boolean whether this rank was asked to stop
+---@field progress? marea.Progress what says how far it is (default: a table on standard error)
 
 ---@class marea.Trained
 ---@field run string the run's folder
@@ -40,6 +41,7 @@ local training = {}
 ---@field reason? string why it ended where it did, unless there is nothing to say
 ---@field skipped? integer updates, of the whole run, in which no rank stepped; on rank 0
 ---@field checkpoint? string the last one saved
+---@field moved_to? string the folder that an older run was moved to
 ---@field loss_per_token? number of the last update
 
 --- The update that a start goes to from update `at`.
@@ -182,13 +184,16 @@ local function train_in(run, trainer, prepared, options, from)
   local stop_asked = asking(run, options)
   local record <close> = run_record.begin(run, trainer.session, from)
   local target = training.target(trainer.config, options, trainer.update)
-  local progress = progress_of.new(trainer.world, trainer.update + 1, target)
+  local progress = options.progress or progress_of.new(trainer.world)
   if run.moved_to then progress:say("an older run was moved to %s", run.moved_to) end
   if from then
     progress:say("resuming from %s at update %d", from.folder, from.update)
     for _, problem in ipairs(from.problems) do progress:say("passed over: %s", problem) end
     if from.unseen then progress:say("%s", from.unseen) end
     rewind(run, trainer.update, function(...) progress:say(...) end)
+  end
+  if trainer.update < target then
+    progress:begin(trainer.session, run.folder, trainer.update + 1, target)
   end
   prepare.write(run, prepared)
   local journal <close> = journal_of.open(run, from and from.own and trainer.update or 0)
@@ -210,7 +215,7 @@ local function train_in(run, trainer, prepared, options, from)
   record:finish(outcome, reason)
   return { run = run.folder, update = trainer.update, updates = trainer.config.updates,
            outcome = outcome, asked = asked, reason = reason, checkpoint = checkpoint,
-           skipped = skipped,
+           skipped = skipped, moved_to = run.moved_to,
            loss_per_token = trainer.last_result and trainer.last_result.loss_per_token }
 end
 

@@ -70,7 +70,9 @@ describe("training", function()
     local run = folder.path .. "/x"
     shows(output, run .. " at update 4 of 8, loss ", "checkpoint " .. run ..
           "/checkpoints/step-000004")
-    shows(errors, "marea: update 1/4  loss ", "marea: update 4/4  loss ", "validation split: loss ")
+    shows(errors, "marea: training tiny on 2 ranks, updates 1 to 4 of 8\n",
+          "  2,565 parameters, into " .. run .. "\n", "\n    1/4 ", "\n    4/4 ",
+          "\n  validation at 4/4: loss/token ")
     for _, name in ipairs { "corpus.safetensors", "corpus-card.json", "plan.json", "lock.json" } do
       assert.is_truthy(scratch.read(run .. "/" .. name), name)
     end
@@ -114,15 +116,6 @@ describe("training", function()
       end
       assert.are.equal(sums / item.tokens, item.loss_per_token)
     end
-  end)
-
-  it("prints its result as JSON when asked", function()
-    local folder <close> = scratch.folder()
-    local output = tiny.must_train(folder.path, nil, "x", "--json")
-    local result = json.decode(output)
-    assert.are.equal(4, result.update)
-    assert.are.equal("stopped", result.outcome)
-    assert.is_true(result.loss_per_token > 0)
   end)
 
   it("moves an older run aside, whole, and says where", function()

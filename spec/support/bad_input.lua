@@ -148,6 +148,13 @@ function Place:start(ranks, words)
                                 output = self.out, errors = self.err }, self:words(words or train))
 end
 
+-- Standard error without what a training says of its progress: its table is the only text there
+-- whose lines begin with a space.
+local function without_progress(errors)
+  return (("\n" .. errors):gsub("\n [^\n]*", ""):gsub("\nmarea: update [^\n]*", "")
+          :gsub("\nmarea: training [^\n]*", ""):gsub("\nmarea: an older run [^\n]*", ""):sub(2))
+end
+
 --- Waits for what Place:start started. No process must be left, unless others are at work.
 ---@param others boolean?
 ---@return {code: integer, output: string, errors: string} result errors without progress
@@ -159,9 +166,8 @@ function Place:finish(others)
   os.remove(self.err)
   assert.not_equal("limit", ending)
   if not others then self:expect_no_process() end
-  errors = errors:gsub("marea: update [^\n]*\n", ""):gsub("marea: an older run [^\n]*\n", "")
   return { code = launch.exit_code(ending, number), output = self:shorten(output),
-           errors = self:shorten(errors) }
+           errors = self:shorten(without_progress(errors)) }
 end
 
 --- Runs marea in the place to its end.

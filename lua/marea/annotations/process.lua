@@ -31,6 +31,11 @@ function core_process.cores() end
 ---@return boolean is_terminal
 function core_process.is_terminal(descriptor) end
 
+--- How wide the terminal is that a standard stream goes to.
+---@param descriptor integer 0 input, 1 output, 2 errors
+---@return integer? columns 80 where the terminal does not say; nil for what is no terminal
+function core_process.terminal_width(descriptor) end
+
 --- The name of this machine.
 ---@return string name
 function core_process.host() end

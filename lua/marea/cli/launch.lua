@@ -1,7 +1,9 @@
 -- marea launch: any command on several ranks, through mpirun with the flags that one host needs.
 
+local core = require "marea.core"
 local fault = require "marea.fault"
 local launch = require "marea.launch"
+local terminal = require "marea.terminal"
 
 local function run(options)
   if #options.words == 0 then
@@ -17,7 +19,10 @@ local function run(options)
     words[#words + 1] = options.run
   end
   if options.json then words[#words + 1] = "--json" end
-  local process <close> = launch.start({ ranks = options.n, threads = options.threads }, words)
+  local width = core.process.terminal_width(2)
+  local process <close> = launch.start({
+    ranks = options.n, threads = options.threads,
+    set = { [terminal.variable] = width and tostring(width) or "" } }, words)
   local kind, number, stopped = process:wait(tonumber(options.time_limit))
   if kind == "limit" then
     io.stderr:write(("marea: the time limit of %s seconds ended the run\n")

@@ -13,6 +13,7 @@ function script.define(parser)
   parser:argument("file", "A Lua file: a recipe, or a script with all of marea at hand.")
   parser:argument("settings", "key=value for the recipe's config; a script gets them as `...`.")
     :args("*")
+  require("marea.cli.train").define_progress(parser)
 end
 
 function script.run(options)

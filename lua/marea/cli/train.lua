@@ -4,6 +4,8 @@ local arguments = require "marea.cli.arguments"
 local core = require "marea.core"
 local fault = require "marea.fault"
 local json = require "marea.json"
+local next_commands = require "marea.next_commands"
+local progress_of = require "marea.progress"
 local recipe_of = require "marea.recipe"
 local training = require "marea.training"
 local world_of = require "marea.world"
@@ -32,6 +34,13 @@ local function summary(result)
   return table.concat(lines, "\n")
 end
 
+-- Options of what is said while a run goes on.
+local function define_progress(parser)
+  parser:option("--progress", "On standard error: auto, plain (no colours) or none.")
+    :argname("HOW"):choices(progress_of.modes)
+  parser:flag("--quiet", "The same as --progress none.")
+end
+
 --- Trains a loaded recipe as the options of the command line say.
 ---@param loaded marea.Recipe a loaded recipe
 ---@param options table
@@ -47,9 +56,18 @@ local function run_recipe(loaded, options)
     print_on_root(options.json and json.encode(result) or require("marea.dry_run_text").of(result))
     return 0
   end
+  local world = world_of.get()
+  local progress = progress_of.new(world, { mode = options.quiet and "none" or options.progress,
+                                            json = options.json })
+  wanted.progress = progress
   core.process.watch_stop()
   local result = training.run(loaded, wanted)
   print_on_root(options.json and json.encode(result) or summary(result))
+  if not progress.silent then
+    print(next_commands.text(next_commands.of {
+      recipe = loaded, ranks = world:size(), outputs = options.outputs,
+      name = options.run or loaded.name, init = options.init, result = result }))
+  end
   return result.asked and 7 or 0
 end
 
@@ -66,10 +84,11 @@ return {
     parser:flag("--continuous", "Do not stop at config.stop.")
     parser:option("--resume", "Go on from 'latest' or from a checkpoint's folder.")
       :argname("FOLDER")
-    parser:option("--init", "Begin with the weights of a safetensors file, of marea or another tool.")
+    parser:option("--init", "Begin with the weights of a safetensors file, of any tool.")
       :argname("FILE")
     parser:option("--accept", "Go on although this field of the lock differs (repeatable).")
       :argname("FIELD"):count("*")
+    define_progress(parser)
     parser:flag("--dry-run", "Show plan, shapes and memory; train nothing, write nothing.")
     parser:option("--control", "Get a part of a resume wrong, for a demonstration (repeatable).")
       :choices(controls):argname("NAME"):count("*"):hidden(true)
@@ -82,4 +101,5 @@ return {
     return run_recipe(recipe_of.require(options.recipe, options.settings, world:size()), options)
   end,
   run_recipe = run_recipe,
+  define_progress = define_progress,
 }
