@@ -38,9 +38,9 @@ function marea.memory() return core.memory() end
 function marea.replicate(model, options)
   options = options or {}
   local session = {
-    recipe = { loss = options.loss or function(m, batch)
+    recipe = require("marea.recipe").of_loss(options.loss or function(m, batch)
       return require("marea.nn").cross_entropy(m(batch), batch.targets)
-    end },
+    end),
     terms = require("marea.objective").terms(require("marea.objective").global_token),
   }
   return require("marea.replica").new(session, model, marea.world(),

@@ -10,6 +10,7 @@ local fault = require "marea.fault"
 local json = require "marea.json"
 local nn = require "marea.nn"
 local objective = require "marea.objective"
+local recipe_of = require "marea.recipe"
 local Replica = require "marea.replica"
 local Window = require "marea.window"
 local world_of = require "marea.world"
@@ -64,7 +65,7 @@ function Scalar:forward(batch) return batch.values:multiply(self.w) end
 
 local function new_session(parts, unit)
   return {
-    recipe = { loss = function(model, batch) return model(batch) end },
+    recipe = recipe_of.of_loss(function(model, batch) return model(batch) end),
     config = { dtype = "f64", layout = "packed", seed = 0 },
     corpus = corpus, plan = plan_of(parts),
     terms = objective.terms(unit),
