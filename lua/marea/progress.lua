@@ -49,7 +49,7 @@ function progress.new(world, options)
   }, Progress)
 end
 
-function Progress:write(text)
+local function write(self, text)
   if not self.silent then io.stderr:write(text, "\n") end
 end
 
@@ -61,7 +61,7 @@ end
 --- Says a line of text.
 ---@param format string as of string.format
 ---@param ... any
-function Progress:say(format, ...) self:write("marea: " .. format:format(...)) end
+function Progress:say(format, ...) write(self, "marea: " .. format:format(...)) end
 
 local function thousands(number)
   local digits = ("%d"):format(number)
@@ -81,8 +81,8 @@ function Progress:begin(session, run_folder, first, last)
   local recipe, ranks = session.recipe, self.world:size()
   self:say("training %s on %d rank%s, updates %d to %d of %d", recipe.name, ranks,
            ranks == 1 and "" or "s", first, last, recipe.config.updates)
-  self:write(("  %s parameters, into %s"):format(thousands(session.model:count()), run_folder))
-  for _, line in ipairs(config_text.lines(recipe, self.width)) do self:write(line) end
+  write(self, ("  %s parameters, into %s"):format(thousands(session.model:count()), run_folder))
+  for _, line in ipairs(config_text.lines(recipe, self.width)) do write(self, line) end
 end
 
 -- Seconds that are likely to be left. The first update of a start is slower than the others.
@@ -92,15 +92,15 @@ local function estimate(self, update, now)
   return (now - self.first_done) / done * (self.last - update)
 end
 
-function Progress:row(result, now)
+local function show_row(self, result, now)
   local line, widened = self.table:row(result, {
     last = self.last, elapsed = now - self.began, left = estimate(self, result.update, now) })
   if self.rows % rows_between_headers == 0 or widened then
     self.rows = 0
-    self:write(painted(self, dim, self.table:header()))
+    write(self, painted(self, dim, self.table:header()))
   end
   self.rows = self.rows + 1
-  self:write(line)
+  write(self, line)
 end
 
 local function print_line(record)
@@ -117,8 +117,8 @@ function Progress:update(result)
   local always = result.update == self.first or result.update == self.last or result.skipped
   if self.silent or not always and now - self.shown < 1 then return end
   self.shown = now
-  self:row(result, now)
-  if result.skipped then 
+  show_row(self, result, now)
+  if result.skipped then
     self:say("update %d/%d  skipped: %s", result.update, self.last, result.skipped)
   end
 end
@@ -130,7 +130,7 @@ function Progress:evaluation(result)
   local text = ("  %s at %d/%d: loss/token %.4f%s, %d sequences"):format(
     result.split, result.update, self.last, result.loss, result.accuracy and
     (", accuracy %.2f %%"):format(100 * result.accuracy) or "", result.sequences)
-  self:write(painted(self, bold, text))
+  write(self, painted(self, bold, text))
 end
 
 return progress

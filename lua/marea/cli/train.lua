@@ -34,7 +34,8 @@ local function summary(result)
   return table.concat(lines, "\n")
 end
 
--- Options of what is said while a run goes on.
+--- Adds the options of what is said while a run goes on.
+---@param parser table of argparse
 local function define_progress(parser)
   parser:option("--progress", "On standard error: auto, plain (no colours) or none.")
     :argname("HOW"):choices(progress_of.modes)
