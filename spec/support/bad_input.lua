@@ -108,13 +108,10 @@ end
 --- Fails when a process is left that knows this place.
 function Place:expect_no_process()
   local pattern = self.path:gsub("^(.*/)(.)", "%1[%2]") .. "/" -- not the shell that asks
-  local deadline, left = os.time() + self.patience, nil
-  repeat
-    left = table.concat(lines_of(("pgrep -af '%s'"):format(pattern)), "\n")
-    if left == "" then return end
-    os.execute "sleep 0.05"
-  until os.time() > deadline
-  assert.equal("", left)
+  local deadline = os.time() + self.patience
+  local function left() return table.concat(lines_of(("pgrep -af '%s'"):format(pattern)), "\n") end
+  while left() ~= "" and os.time() <= deadline do os.execute "sleep 0.05" end
+  assert.equal("", left())
 end
 
 local train = { "train", "RECIPE", "--outputs", "OUTPUTS" }
