@@ -14,10 +14,11 @@
 
 enum { EXIT_LUA = 1, EXIT_ENVIRONMENT = 4 };
 
-/* The folder with marea/init.lua: beside build/ in a checkout (also for build/asan/ and the like),
- * under share/ when installed. */
+/* The folder with marea/init.lua: under share/ when installed, beside build/ in a checkout (also
+ * for build/asan/ and the like). That under share/ comes first, so that an installed program has
+ * its own library, whatever folder named lua lies beside its prefix. */
 static int find_library(char folder[PATH_MAX]) {
-  static const char *const places[] = {"/../../lua", "/../../../lua", "/../share/marea/lua"};
+  static const char *const places[] = {"/../share/marea/lua", "/../../lua", "/../../../lua"};
   char program[PATH_MAX], probe[PATH_MAX + 64];
   ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
   if (length <= 0) return 0;
