@@ -1,6 +1,6 @@
 -- What the C module exports, against what its annotations describe.
 
-local annotations = require "spec.support.annotations"
+local annotations = require "marea.annotations"
 
 local exports = {}
 

@@ -1,7 +1,7 @@
 -- The public functions of a module, found by walking what it returns: its functions, those of
 -- tables in it, and the methods of classes that its functions make objects of.
 
-local annotations = require "spec.support.annotations"
+local annotations = require "marea.annotations"
 
 local public = {}
 

@@ -2,7 +2,7 @@
 -- exports, those of operations against their records, and every public function of the library.
 
 local annotate = require "marea.annotate"
-local annotations = require "spec.support.annotations"
+local annotations = require "marea.annotations"
 local core = require "marea.core"
 local exports = require "spec.support.exports"
 local public = require "spec.support.public"
