@@ -59,7 +59,7 @@ function cases.check(right, found, never, tolerance)
   for _, tell_tale in ipairs(never) do
     local wrong, meaning = table.unpack(tell_tale)
     assert(math.abs(wrong - right) > 10 * tolerance, "a tell-tale that is the right value")
-    if math.abs(found - wrong) <= tolerance * math.max(1, math.abs(wrong)) then
+    if math.abs(found - wrong) <= tolerance * math.max(1, math.abs(right)) then
       error(("%.17g came out in place of %.17g: %s"):format(found, right, meaning), 2)
     end
   end

@@ -25,16 +25,18 @@ end
 ---@param folder string
 ---@param run? string its id
 ---@param update? integer (default 2)
-function small.write(folder, run, update)
+---@param shift? number added to the first value of each part (default 0)
+function small.write(folder, run, update, shift)
+  shift = shift or 0
   local lines = history.new()
   for u = 1, update or 2 do
     lines:add { update = u, tokens = 5, loss_sums = { 1.5, 2.25 }, draws = { 7, 8 } }
   end
   checkpoint.write(folder, {
     run = run or "0123456789abcdef",
-    parameters = { { "weight", core.from({ 1, 2, 3, 4, 5, 6 }, "f32", { 2, 3 }) },
+    parameters = { { "weight", core.from({ 1 + shift, 2, 3, 4, 5, 6 }, "f32", { 2, 3 }) },
                    { "bias", core.from({ -1, 0.5, 8 }, "f32") } },
-    optimizer = { { "m.weight", core.zeros({ 2, 3 }) }, { "m.bias", core.ones({ 3 }) } },
+    optimizer = { { "m.weight", core.full({ 2, 3 }, shift) }, { "m.bias", core.ones({ 3 }) } },
     optimizer_metadata = { kind = "marea optimizer", optimizer = "sgd", steps = "2" },
     state = { update = update or 2, world = 2, streams = { "philox 20 1000 2", "philox 20 1001 2" },
               microbatches = { 2, 2 }, sequences = { 4, 4 }, lock = small.lock() },

@@ -177,7 +177,8 @@ describe("B17: a sequence is a sequence however it is packed", function()
   end)
 end)
 
--- By construction: microbatches have no weight of their own in any unit of positions or sequences.
+-- By construction: microbatches have no weight of their own in a unit of positions or sequences. A
+-- mean over sequences is over those that have a target (policy).
 describe("B38: a microbatch weighs what is in it", function()
   it("a: per token 1.0, whatever the number of its samples", function()
     local one, three = { { 3, 3 } }, { { 0.5, 0.5, 0.5 }, { 0.5, 0.5, 0.5 }, { 0.5, 0.5 } }
