@@ -77,6 +77,14 @@ function corpus.text(given)
   return corpus.from(require("marea.corpus.text").read(given))
 end
 
+--- Reads text as symbols, joined end to end and cut into sequences of one length; see
+--- corpus/joined.lua. Errors, code 2.
+---@param given marea.JoinedOptions
+---@return marea.Corpus corpus
+function corpus.joined(given)
+  return corpus.from(require("marea.corpus.joined").read(given))
+end
+
 --- Opens a corpus that corpus:write wrote.
 --- Errors: code 1 for a file that cannot be read, code 3 for one that is damaged, altered or
 --- foreign.
