@@ -92,6 +92,7 @@ void mr_lua_open_ops(lua_State *L);
 void mr_lua_open_random(lua_State *L);
 void mr_lua_open_memory(lua_State *L);
 void mr_lua_open_world(lua_State *L);
+void mr_lua_open_collectives(lua_State *L); /* after open_world, whose type it adds to */
 void mr_lua_open_file(lua_State *L);
 void mr_lua_open_safetensors(lua_State *L);
 void mr_lua_open_corpus(lua_State *L);

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "lua/binding.h"
-#include "lua/train.h"
 #include "lua/world.h"
 
 static const char type_name[] = "marea.handle";
@@ -238,27 +237,35 @@ DEFINE_FORMS(send)
 DEFINE_FORMS(receive)
 DEFINE_FORMS(barrier)
 
-const luaL_Reg mr_lua_collectives[] = {{"all_reduce", all_reduce},
-                                       {"all_reduce_async", all_reduce_async},
-                                       {"broadcast", broadcast},
-                                       {"broadcast_async", broadcast_async},
-                                       {"all_gather", all_gather},
-                                       {"all_gather_async", all_gather_async},
-                                       {"reduce_scatter", reduce_scatter},
-                                       {"reduce_scatter_async", reduce_scatter_async},
-                                       {"all_to_all", all_to_all},
-                                       {"all_to_all_async", all_to_all_async},
-                                       {"send", send},
-                                       {"send_async", send_async},
-                                       {"receive", receive},
-                                       {"receive_async", receive_async},
-                                       {"barrier", barrier},
-                                       {"barrier_async", barrier_async},
-                                       {NULL, NULL}};
+/* Adds the methods of this file to the type that world.c defines. */
+static void add_to_groups(lua_State *L) {
+  static const luaL_Reg methods[] = {{"all_reduce", all_reduce},
+                                     {"all_reduce_async", all_reduce_async},
+                                     {"broadcast", broadcast},
+                                     {"broadcast_async", broadcast_async},
+                                     {"all_gather", all_gather},
+                                     {"all_gather_async", all_gather_async},
+                                     {"reduce_scatter", reduce_scatter},
+                                     {"reduce_scatter_async", reduce_scatter_async},
+                                     {"all_to_all", all_to_all},
+                                     {"all_to_all_async", all_to_all_async},
+                                     {"send", send},
+                                     {"send_async", send_async},
+                                     {"receive", receive},
+                                     {"receive_async", receive_async},
+                                     {"barrier", barrier},
+                                     {"barrier_async", barrier_async},
+                                     {NULL, NULL}};
+  luaL_getmetatable(L, "marea.group");
+  lua_getfield(L, -1, "__index");
+  luaL_setfuncs(L, methods, 0);
+  lua_pop(L, 2);
+}
 
-void mr_lua_define_handle(lua_State *L) {
+void mr_lua_open_collectives(lua_State *L) {
   static const luaL_Reg methods[] = {{"wait", wait}, {"done", read_done}, {NULL, NULL}};
   static const luaL_Reg metamethods[] = {
       {"__gc", collect}, {"__close", collect}, {"__tostring", to_text}, {NULL, NULL}};
   mr_lua_define_type(L, type_name, methods, metamethods);
+  add_to_groups(L);
 }

@@ -6,6 +6,7 @@
 #include "grad/ops/tie.h"
 #include "lua/binding.h"
 #include "lua/train.h"
+#include "lua/world.h"
 
 static const char type_name[] = "marea.reducer";
 static const char scope_name[] = "marea.no_sync";

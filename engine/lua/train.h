@@ -4,11 +4,9 @@
 
 #include <lua.h>
 
-#include "comm/comm.h"
 #include "train/unit.h"
 
-/* The unit, or the group (engine/lua/world.c), at `index`; raises when it is none. Borrowed. */
+/* The unit at `index`; raises when it is none. Borrowed. */
 mr_unit *mr_lua_check_unit(lua_State *L, int index);
-mr_group *mr_lua_check_group(lua_State *L, int index);
 
 #endif

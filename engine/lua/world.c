@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "lua/binding.h"
-#include "lua/train.h"
 
 static const char type_name[] = "marea.group";
 static const char keeper_name[] = "marea.world_keeper"; /* a type */
@@ -211,10 +210,5 @@ void mr_lua_open_world(lua_State *L) {
       {"world", push_world}, {"end_world", end_world}, {NULL, NULL}};
   mr_lua_define_type(L, type_name, methods, metamethods);
   mr_lua_define_type(L, keeper_name, none, keeper);
-  luaL_getmetatable(L, type_name);
-  lua_getfield(L, -1, "__index");
-  luaL_setfuncs(L, mr_lua_collectives, 0);
-  lua_pop(L, 2);
-  mr_lua_define_handle(L);
   luaL_setfuncs(L, functions, 0);
 }

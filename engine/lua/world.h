@@ -12,10 +12,7 @@ enum { MR_LUA_LINE = MR_LINE_BYTES };
 /* Pushes a userdata for a group and returns its slot, to be filled with an owned reference. */
 mr_group **mr_lua_push_group_shell(lua_State *L);
 
-/* The methods of groups that move data; each stands there twice, with _async too. */
-extern const luaL_Reg mr_lua_collectives[];
-
-/* Makes the type of handles. */
-void mr_lua_define_handle(lua_State *L);
+/* The group at `index`; raises when it is none. Borrowed. */
+mr_group *mr_lua_check_group(lua_State *L, int index);
 
 #endif
