@@ -2,7 +2,8 @@
 
 void mr_device_release(mr_device *device) { mr_memory_release(device); }
 
-mr_status mr_device_check(const mr_device *device, const char *operation, int kernel_result) {
+mr_status mr_device_check(mr_device *device, const char *operation, int kernel_result) {
+  device->kernel_calls++;
   if (kernel_result == 0) return MR_OK;
   return mr_fail(MR_ERROR_ENVIRONMENT, "%s failed on %s with error %d", operation, device->name,
                  kernel_result);

@@ -20,6 +20,7 @@ struct mr_device {
   const char *instruction_set; /* "v3", "v4", ...: for run.json */
   const char *blas;            /* the BLAS library's name of its core */
   int host_memory;
+  int64_t kernel_calls;                      /* so far */
   mr_launch launch;                          /* handed to every kernel */
   const mr_kernels *kernels[MR_DTYPE_COUNT]; /* NULL for dtypes without arithmetic */
 
@@ -41,8 +42,9 @@ mr_status mr_device_open_cpu(int threads, mr_device **device);
 
 void mr_device_release(mr_device *device);
 
-/* Turns a kernel's return value into a status; `operation` names it in the message. */
-mr_status mr_device_check(const mr_device *device, const char *operation, int kernel_result);
+/* Counts a kernel's call and turns its return value into a status; `operation` names it in the
+ * message. */
+mr_status mr_device_check(mr_device *device, const char *operation, int kernel_result);
 
 /* Runs row `row` of the kernel table for `dtype` with the device's launch as first argument;
  * a missing row is MR_ERROR_ARGUMENT. */

@@ -30,7 +30,9 @@ static int fail_at(lua_State *L) {
 /* core.device(): what runs the kernels, for run.json and doctor. */
 static int read_device(lua_State *L) {
   const mr_device *device = mr_lua_context(L)->device;
-  lua_createtable(L, 0, 4);
+  lua_createtable(L, 0, 5);
+  lua_pushinteger(L, device->kernel_calls);
+  lua_setfield(L, -2, "kernel_calls");
   lua_pushstring(L, device->name);
   lua_setfield(L, -2, "name");
   lua_pushstring(L, device->instruction_set);

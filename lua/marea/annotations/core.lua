@@ -61,6 +61,7 @@ function core.memory_fail_at(n) end
 ---@class marea.device
 ---@field name string "cpu"
 ---@field instruction_set string such as "avx2"
+---@field kernel_calls integer so far
 ---@field blas string library and core, as it names itself
 ---@field threads integer
 

@@ -19,6 +19,7 @@ main.commands = {
   { "weigh", "weight of every position, sequence and rank under each objective" },
   { "reference", "gradient of the declared objective, by one process" },
   { "parity", "prove the recipe's own gradient against the reference, with controls" },
+  { "accumulation", "one window in N microbatches of B: loss, gradient, memory" },
   { "train", "train a recipe" },
   { "stop", "ask a run that is under way to save and stop" },
   { "compare", "compare two runs or checkpoints, and name the first difference" },
