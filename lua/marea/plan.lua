@@ -64,7 +64,8 @@ local function check_microbatch(ids, place, corpus, seen)
   end
 end
 
-local function check_window(window, step, corpus, ranks)
+local function check_window(window, step, corpus, c)
+  local ranks, sequences = c.ranks, 0
   check_list(window, ("step %d: "):format(step))
   if #window ~= ranks then
     refuse("step %d: expected microbatches for %d rank%s, got %d", step, ranks,
@@ -75,16 +76,21 @@ local function check_window(window, step, corpus, ranks)
     check_list(window[rank + 1], ("step %d, rank %d: "):format(step, rank))
     for m, ids in ipairs(window[rank + 1]) do
       check_microbatch(ids, place_name(step, rank, m), corpus, seen)
+      sequences = sequences + #ids
     end
+  end
+  if c.global_batch_size and sequences > c.global_batch_size then
+    refuse("step %d: expected at most %d sequences (config.global_batch_size), got %d", step,
+           c.global_batch_size, sequences)
   end
 end
 
 --- Refuses a plan that cannot be run, code 2, naming step, rank, microbatch, expected and found:
 --- missing steps or ranks, ids that are unknown, no integers, of another split than the training
---- split, or repeated within a window (on a rank or across ranks).
+--- split, or repeated within a window (on a rank or across ranks); windows beyond the global batch.
 ---@param steps marea.Plan
 ---@param corpus marea.Corpus
----@param c {ranks: integer, updates: integer} config
+---@param c {ranks: integer, updates: integer, global_batch_size?: integer} config
 ---@return marea.Plan steps the same one
 function plan.check(steps, corpus, c)
   check_list(steps, "")
@@ -92,7 +98,7 @@ function plan.check(steps, corpus, c)
     refuse("expected at least %d step%s (config.updates), got %d", c.updates,
            c.updates == 1 and "" or "s", #steps)
   end
-  for step, window in ipairs(steps) do check_window(window, step, corpus, c.ranks) end
+  for step, window in ipairs(steps) do check_window(window, step, corpus, c) end
   return steps
 end
 

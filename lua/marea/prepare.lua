@@ -2,6 +2,7 @@
 -- computed: corpus, plan, lock. All ranks make it alike; rank 0 writes it.
 
 local card = require "marea.corpus.card"
+local config = require "marea.config"
 local core = require "marea.core"
 local corpus_of = require "marea.corpus"
 local fault = require "marea.fault"
@@ -35,6 +36,24 @@ function prepare.plan(recipe, corpus)
   return recipe:at("plan", plan_of.check, steps, corpus, recipe.config)
 end
 
+-- Refuses, with code 6, a config that is not the same on all ranks, in a key that is no part of the
+-- lock too: ranks that stop or save at different updates part.
+local function check_config(recipe, world)
+  local all = together.gather(world, config.values(recipe.config))
+  local function check(key, r)
+    local first, other = all[1][key], all[r][key]
+    if first == other then return end
+    fault.raise_at(6, "", "config.%s is not the same on all ranks: %s on rank 0, %s on rank %d",
+                   key, first == nil and "none" or tostring(first),
+                   other == nil and "none" or tostring(other), r - 1)
+  end
+  for r = 2, #all do
+    for _, values in ipairs { all[1], all[r] } do
+      for key in pairs(config.read_only(values, {})) do check(key, r) end -- in their order
+    end
+  end
+end
+
 --- Corpus, plan and lock of a recipe.
 --- Errors: as prepare.corpus and prepare.plan; code 6 when ranks made different ones.
 ---@param recipe marea.Recipe a loaded recipe
@@ -46,7 +65,7 @@ function prepare.make(recipe, world)
   local record = lock.of(recipe, corpus, steps)
   together.same(world, "the corpus", record.corpus)
   together.same(world, "the plan", record.plan.hash)
-  together.same(world, "the config", record.config.hash)
+  check_config(recipe, world)
   return { corpus = corpus, plan = steps, lock = record }
 end
 

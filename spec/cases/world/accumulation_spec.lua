@@ -242,6 +242,16 @@ describe("B49: microbatches of a global batch", function()
     for step = 1, 3 do check(16, #plan_of.ids(plan, step), { { 32, "twice what was asked" } }) end
   end)
 
+  it("a plan of one's own that holds more in a window is refused, naming the step", function()
+    local windows = { { { { { 1 }, { 2 } } } }, { { { { 3 }, { 4 } }, { { 5 } } } } }
+    local message, code = cases.refusal(cases.session,
+      training.toys(windows, {}, { global_batch_size = 2, batch_size_per_rank = 2 }),
+      cases.alone())
+    assert.equal("plan: step 2: expected at most 2 sequences (config.global_batch_size), got 3",
+                 message)
+    assert.equal(2, code)
+  end)
+
   it("three ranks, or 15 sequences, are refused before anything is made", function()
     for _, words in ipairs { { "global_batch_size=16", "ranks=3" }, { "global_batch_size=15" } } do
       local message, code = cases.refusal(resolved, "batch_size_per_rank=2",

@@ -181,4 +181,22 @@ describe("B27: what one rank sees", function()
       assert.is_true(same_on_all(world, #text))
     end
   end)
+
+  it("d: a config that is another on one rank: all fail, and name key, values and rank", function()
+    if size == 1 then return end
+    for _, key in ipairs { "stop", "save_every", "evaluate_every", "lr" } do
+      local folder <close> = cases.folder()
+      local good, problem = pcall(train, folder, nil, {}, { [key] = rank == size - 1 and 2 or 1 })
+      local message, code = fault.of(problem)
+      assert.same({ false, 6 }, { good, code }, message)
+      assert.truthy(message:find(("config.%s is not the same on all ranks: 1 on rank 0, 2 on " ..
+                                  "rank %d"):format(key, size - 1), 1, true), message)
+    end
+    local folder <close> = cases.folder()
+    local good, problem = pcall(train, folder, nil, {}, { stop = rank < size - 1 and 1 or nil })
+    assert.is_false(good)
+    local message = fault.of(problem)
+    assert.truthy(message:find("config.stop is not the same on all ranks: 1 on rank 0, none on",
+                               1, true), message)
+  end)
 end)
