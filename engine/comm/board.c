@@ -58,16 +58,12 @@ static pair_area *pair_of(const shared_board *board, int kind, int sending, int 
   return &board->pairs[index];
 }
 
-static int is_message(const mr_record *record) {
-  return record->kind == MR_SEND || record->kind == MR_RECEIVE;
-}
-
 static mr_status announce(mr_board *base, mr_handle *handle, int *done) {
   shared_board *board = (shared_board *)base;
   const mr_record *record = &handle->record;
   int64_t sequence = handle->sequence;
   *done = 0;
-  if (is_message(record)) {
+  if (mr_record_is_message(record)) {
     pair_area *pair = pair_of(board, record->kind, record->kind == MR_SEND, record->peer);
     if (sequence >= atomic_load(&pair->compared) + PAIR_RING) return MR_OK;
     publish(&pair->slots[sequence % PAIR_RING], sequence, record);
@@ -149,7 +145,7 @@ static mr_status compare_message(shared_board *board, mr_handle *handle, int *ag
 static mr_status compare(mr_board *base, mr_handle *handle, int *agreed) {
   shared_board *board = (shared_board *)base;
   *agreed = 0;
-  if (is_message(&handle->record)) return compare_message(board, handle, agreed);
+  if (mr_record_is_message(&handle->record)) return compare_message(board, handle, agreed);
   return compare_collective(board, handle, agreed);
 }
 

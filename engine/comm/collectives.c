@@ -44,14 +44,6 @@ static mr_status set_peer(mr_record *record, const mr_group *group, int peer) {
   return MR_OK;
 }
 
-/* The end of the blocking forms. */
-static mr_status complete(mr_status posted, mr_handle *handle) {
-  if (posted != MR_OK) return posted;
-  mr_status status = mr_handle_wait(handle);
-  mr_handle_release(handle);
-  return status;
-}
-
 mr_status mr_group_all_reduce_async(mr_group *group, void *data, int64_t count, mr_dtype dtype,
                                     mr_reduction reduction, const char *line, mr_handle **handle) {
   mr_record record = new_record(MR_ALL_REDUCE, line);
@@ -59,13 +51,6 @@ mr_status mr_group_all_reduce_async(mr_group *group, void *data, int64_t count, 
   MR_TRY(set_data(&record, count, dtype, 1));
   MR_TRY(set_reduction(&record, reduction));
   return mr_handle_post(group, &record, data, data, handle);
-}
-
-mr_status mr_group_all_reduce(mr_group *group, void *data, int64_t count, mr_dtype dtype,
-                              mr_reduction reduction, const char *line) {
-  mr_handle *handle = NULL;
-  mr_status posted = mr_group_all_reduce_async(group, data, count, dtype, reduction, line, &handle);
-  return complete(posted, handle);
 }
 
 mr_status mr_group_broadcast_async(mr_group *group, void *data, int64_t count, mr_dtype dtype,
@@ -77,26 +62,12 @@ mr_status mr_group_broadcast_async(mr_group *group, void *data, int64_t count, m
   return mr_handle_post(group, &record, data, data, handle);
 }
 
-mr_status mr_group_broadcast(mr_group *group, void *data, int64_t count, mr_dtype dtype, int root,
-                             const char *line) {
-  mr_handle *handle = NULL;
-  mr_status posted = mr_group_broadcast_async(group, data, count, dtype, root, line, &handle);
-  return complete(posted, handle);
-}
-
 mr_status mr_group_all_gather_async(mr_group *group, const void *data, void *result, int64_t count,
                                     mr_dtype dtype, const char *line, mr_handle **handle) {
   mr_record record = new_record(MR_ALL_GATHER, line);
   *handle = NULL;
   MR_TRY(set_data(&record, count, dtype, group->size));
   return mr_handle_post(group, &record, data, result, handle);
-}
-
-mr_status mr_group_all_gather(mr_group *group, const void *data, void *result, int64_t count,
-                              mr_dtype dtype, const char *line) {
-  mr_handle *handle = NULL;
-  mr_status posted = mr_group_all_gather_async(group, data, result, count, dtype, line, &handle);
-  return complete(posted, handle);
 }
 
 mr_status mr_group_reduce_scatter_async(mr_group *group, const void *data, void *result,
@@ -109,27 +80,12 @@ mr_status mr_group_reduce_scatter_async(mr_group *group, const void *data, void 
   return mr_handle_post(group, &record, data, result, handle);
 }
 
-mr_status mr_group_reduce_scatter(mr_group *group, const void *data, void *result, int64_t count,
-                                  mr_dtype dtype, mr_reduction reduction, const char *line) {
-  mr_handle *handle = NULL;
-  mr_status posted =
-      mr_group_reduce_scatter_async(group, data, result, count, dtype, reduction, line, &handle);
-  return complete(posted, handle);
-}
-
 mr_status mr_group_all_to_all_async(mr_group *group, const void *data, void *result, int64_t count,
                                     mr_dtype dtype, const char *line, mr_handle **handle) {
   mr_record record = new_record(MR_ALL_TO_ALL, line);
   *handle = NULL;
   MR_TRY(set_data(&record, count, dtype, group->size));
   return mr_handle_post(group, &record, data, result, handle);
-}
-
-mr_status mr_group_all_to_all(mr_group *group, const void *data, void *result, int64_t count,
-                              mr_dtype dtype, const char *line) {
-  mr_handle *handle = NULL;
-  mr_status posted = mr_group_all_to_all_async(group, data, result, count, dtype, line, &handle);
-  return complete(posted, handle);
 }
 
 mr_status mr_group_send_async(mr_group *group, const void *data, int64_t count, mr_dtype dtype,
@@ -142,13 +98,6 @@ mr_status mr_group_send_async(mr_group *group, const void *data, int64_t count, 
   return mr_handle_post(group, &record, data, NULL, handle);
 }
 
-mr_status mr_group_send(mr_group *group, const void *data, int64_t count, mr_dtype dtype, int to,
-                        int tag, const char *line) {
-  mr_handle *handle = NULL;
-  mr_status posted = mr_group_send_async(group, data, count, dtype, to, tag, line, &handle);
-  return complete(posted, handle);
-}
-
 mr_status mr_group_receive_async(mr_group *group, void *data, int64_t count, mr_dtype dtype,
                                  int from, int tag, const char *line, mr_handle **handle) {
   mr_record record = new_record(MR_RECEIVE, line);
@@ -159,20 +108,44 @@ mr_status mr_group_receive_async(mr_group *group, void *data, int64_t count, mr_
   return mr_handle_post(group, &record, NULL, data, handle);
 }
 
-mr_status mr_group_receive(mr_group *group, void *data, int64_t count, mr_dtype dtype, int from,
-                           int tag, const char *line) {
-  mr_handle *handle = NULL;
-  mr_status posted = mr_group_receive_async(group, data, count, dtype, from, tag, line, &handle);
-  return complete(posted, handle);
-}
-
 mr_status mr_group_barrier_async(mr_group *group, const char *line, mr_handle **handle) {
   mr_record record = new_record(MR_BARRIER, line);
   return mr_handle_post(group, &record, NULL, NULL, handle);
 }
 
-mr_status mr_group_barrier(mr_group *group, const char *line) {
+/* ---- splits ---- */
+
+/* Waits for what was posted. */
+static mr_status complete(mr_status posted, mr_handle *handle) {
+  if (posted != MR_OK) return posted;
+  mr_status status = mr_handle_wait(handle);
+  mr_handle_release(handle);
+  return status;
+}
+
+static mr_status make_child(mr_group *parent, int color, int key, mr_group *child) {
+  const mr_transport *transport = parent->world->transport;
+  MR_TRY(transport->split(parent, color, key, child));
+  if (child->size == 0) return MR_OK;
+  return mr_group_finish(child);
+}
+
+mr_status mr_group_split(mr_group *parent, int color, int key, const char *line, mr_group **group) {
+  *group = NULL;
+  if (color < -1) return mr_fail(MR_ERROR_ARGUMENT, "split: a colour of %d is below -1", color);
+  mr_record record = new_record(MR_SPLIT, line);
   mr_handle *handle = NULL;
-  mr_status posted = mr_group_barrier_async(group, line, &handle);
-  return complete(posted, handle);
+  mr_status posted = mr_handle_post(parent, &record, NULL, NULL, &handle);
+  MR_TRY(complete(posted, handle));
+  char name[256];
+  (void)snprintf(name, sizeof name, "group %d of %s", color, parent->name);
+  mr_group *child = NULL;
+  MR_TRY(mr_group_new(parent->world, name, &child));
+  mr_status status = make_child(parent, color, key, child);
+  if (status == MR_OK && child->size > 0) {
+    *group = child;
+  } else {
+    mr_group_release(child);
+  }
+  return status;
 }

@@ -58,15 +58,6 @@ static mr_status open_world(mr_world *world) {
   return shared ? mr_presence_open(world->group, &world->presence) : MR_OK;
 }
 
-void mr_world_release(mr_world *world) {
-  if (--world->groups > 0) return;
-  if (current == world) current = NULL;
-  mr_presence_release(world->presence);
-  mr_memory_release(world->hosts);
-  mr_memory_release(world->broken_message);
-  mr_memory_release(world);
-}
-
 mr_status mr_comm_open(mr_group **world) {
   *world = NULL;
   if (was_closed) return mr_fail(MR_ERROR_ARGUMENT, "the world was closed and cannot open again");
@@ -89,6 +80,7 @@ mr_status mr_comm_open(mr_group **world) {
     return status;
   }
   current = made;
+  made->opened = &current;
   *world = made->group;
   return MR_OK;
 }

@@ -33,9 +33,7 @@ typedef struct mr_handle mr_handle;
 
 typedef enum mr_reduction { MR_SUM, MR_MEAN, MR_MAX, MR_MIN, MR_REDUCTION_COUNT } mr_reduction;
 
-/* "sum", "mean", "max", "min"; static. */
-const char *mr_reduction_name(mr_reduction reduction);
-/* The reduction of that name, or -1. */
+/* The reduction called "sum", "mean", "max" or "min"; -1 for another name. */
 int mr_reduction_find(const char *name);
 
 /* Opens the world and sets *world, owned by the caller: all ranks when this process was started
@@ -112,56 +110,41 @@ mr_status mr_handle_wait(mr_handle *handle);
  * then not reported. NULL does nothing. */
 void mr_handle_release(mr_handle *handle);
 
-/* Each operation in two forms: posted, with a handle to wait on, and waited for. */
+/* The operations. Each posts and sets *handle, owned by the caller, to wait on. */
 
 /* data[i] = reduction over all ranks of data[i], in place. MR_MEAN is the sum times 1/size, for
  * f32 and f64. A NaN on any rank makes max and min NaN. */
 mr_status mr_group_all_reduce_async(mr_group *group, void *data, int64_t count, mr_dtype dtype,
                                     mr_reduction reduction, const char *line, mr_handle **handle);
-mr_status mr_group_all_reduce(mr_group *group, void *data, int64_t count, mr_dtype dtype,
-                              mr_reduction reduction, const char *line);
 
 /* data of `root` replaces everybody's. */
 mr_status mr_group_broadcast_async(mr_group *group, void *data, int64_t count, mr_dtype dtype,
                                    int root, const char *line, mr_handle **handle);
-mr_status mr_group_broadcast(mr_group *group, void *data, int64_t count, mr_dtype dtype, int root,
-                             const char *line);
 
 /* result[size][count] = the ranks' data[count], in rank order. data may be this rank's own block
  * of result, or not overlap it. */
 mr_status mr_group_all_gather_async(mr_group *group, const void *data, void *result, int64_t count,
                                     mr_dtype dtype, const char *line, mr_handle **handle);
-mr_status mr_group_all_gather(mr_group *group, const void *data, void *result, int64_t count,
-                              mr_dtype dtype, const char *line);
 
 /* result[count] = this rank's block of the reduction of data[size][count]; they do not overlap.
  * Reductions as for all_reduce. */
 mr_status mr_group_reduce_scatter_async(mr_group *group, const void *data, void *result,
                                         int64_t count, mr_dtype dtype, mr_reduction reduction,
                                         const char *line, mr_handle **handle);
-mr_status mr_group_reduce_scatter(mr_group *group, const void *data, void *result, int64_t count,
-                                  mr_dtype dtype, mr_reduction reduction, const char *line);
 
 /* Block r of result[size][count] = block `rank` of rank r's data[size][count]; they do not
  * overlap. */
 mr_status mr_group_all_to_all_async(mr_group *group, const void *data, void *result, int64_t count,
                                     mr_dtype dtype, const char *line, mr_handle **handle);
-mr_status mr_group_all_to_all(mr_group *group, const void *data, void *result, int64_t count,
-                              mr_dtype dtype, const char *line);
 
 /* Messages. The k-th send from a to b meets the k-th receive of b from a; count, dtype and tag
  * must agree. A send is not done before its receive was posted. A rank may send to itself. */
 mr_status mr_group_send_async(mr_group *group, const void *data, int64_t count, mr_dtype dtype,
                               int to, int tag, const char *line, mr_handle **handle);
-mr_status mr_group_send(mr_group *group, const void *data, int64_t count, mr_dtype dtype, int to,
-                        int tag, const char *line);
 mr_status mr_group_receive_async(mr_group *group, void *data, int64_t count, mr_dtype dtype,
                                  int from, int tag, const char *line, mr_handle **handle);
-mr_status mr_group_receive(mr_group *group, void *data, int64_t count, mr_dtype dtype, int from,
-                           int tag, const char *line);
 
 /* Done when every member has posted it. */
 mr_status mr_group_barrier_async(mr_group *group, const char *line, mr_handle **handle);
-mr_status mr_group_barrier(mr_group *group, const char *line);
 
 #endif

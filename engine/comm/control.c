@@ -11,13 +11,9 @@ typedef struct exchange {
   mr_record theirs[];
 } exchange;
 
-static int is_message(const mr_record *record) {
-  return record->kind == MR_SEND || record->kind == MR_RECEIVE;
-}
-
 static mr_status announce(mr_board *board, mr_handle *handle, int *done) {
   (void)board;
-  int records = is_message(&handle->record) ? 1 : handle->group->size;
+  int records = mr_record_is_message(&handle->record) ? 1 : handle->group->size;
   int64_t bytes = (int64_t)sizeof(exchange) + records * (int64_t)sizeof(mr_record);
   void *block = NULL;
   MR_TRY(mr_memory_allocate(bytes, &block));
@@ -49,7 +45,7 @@ static mr_status compare(mr_board *board, mr_handle *handle, int *agreed) {
   MR_TRY(handle->group->world->transport->exchanged(&made->request, &done));
   if (!done) return MR_OK;
   mr_status status = MR_OK;
-  if (!is_message(&handle->record)) {
+  if (!mr_record_is_message(&handle->record)) {
     status = compare_all(handle, made->theirs);
   } else if (!mr_record_meets(&handle->record, made->theirs)) {
     status = mr_record_fail_pair(handle->group, handle->sequence, &handle->record, made->theirs);

@@ -42,6 +42,16 @@ mr_status mr_group_finish(mr_group *group) {
   return group->size > 1 ? mr_board_open(group, &group->board) : MR_OK;
 }
 
+/* A world goes with its last group. */
+static void release_world(mr_world *world) {
+  if (--world->groups > 0) return;
+  if (world->opened) *world->opened = NULL;
+  mr_presence_release(world->presence);
+  mr_memory_release(world->hosts);
+  mr_memory_release(world->broken_message);
+  mr_memory_release(world);
+}
+
 mr_group *mr_group_retain(mr_group *group) {
   group->references++;
   return group;
@@ -56,37 +66,7 @@ void mr_group_release(mr_group *group) {
   mr_memory_release(group->members);
   mr_memory_release(group->name);
   mr_memory_release(group);
-  mr_world_release(world);
-}
-
-static mr_status make_child(mr_group *parent, int color, int key, mr_group *child) {
-  const mr_transport *transport = parent->world->transport;
-  MR_TRY(transport->split(parent, color, key, child));
-  if (child->size == 0) return MR_OK;
-  return mr_group_finish(child);
-}
-
-mr_status mr_group_split(mr_group *parent, int color, int key, const char *line, mr_group **group) {
-  *group = NULL;
-  if (color < -1) return mr_fail(MR_ERROR_ARGUMENT, "split: a colour of %d is below -1", color);
-  mr_record record = {.kind = MR_SPLIT, .dtype = -1, .reduction = -1, .peer = -1};
-  mr_handle *handle = NULL;
-  (void)snprintf(record.line, sizeof record.line, "%s", line ? line : "");
-  MR_TRY(mr_handle_post(parent, &record, NULL, NULL, &handle));
-  mr_status status = mr_handle_wait(handle);
-  mr_handle_release(handle);
-  if (status != MR_OK) return status;
-  char name[256];
-  (void)snprintf(name, sizeof name, "group %d of %s", color, parent->name);
-  mr_group *child = NULL;
-  MR_TRY(mr_group_new(parent->world, name, &child));
-  status = make_child(parent, color, key, child);
-  if (status == MR_OK && child->size > 0) {
-    *group = child;
-  } else {
-    mr_group_release(child);
-  }
-  return status;
+  release_world(world);
 }
 
 int mr_group_rank(const mr_group *group) { return group->rank; }

@@ -100,12 +100,8 @@ static mr_status meet_self(mr_handle *receive) {
   return MR_OK;
 }
 
-static int is_message(const mr_handle *handle) {
-  return handle->record.kind == MR_SEND || handle->record.kind == MR_RECEIVE;
-}
-
 static int is_to_self(const mr_handle *handle) {
-  return is_message(handle) && handle->record.peer == handle->group->rank;
+  return mr_record_is_message(&handle->record) && handle->record.peer == handle->group->rank;
 }
 
 static mr_status announce(mr_handle *handle) {

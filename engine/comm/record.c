@@ -3,11 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "comm/transport.h"
 
 static const char *const reductions[MR_REDUCTION_COUNT] = {"sum", "mean", "max", "min"};
-
-const char *mr_reduction_name(mr_reduction reduction) { return reductions[reduction]; }
 
 int mr_reduction_find(const char *name) {
   for (int i = 0; i < MR_REDUCTION_COUNT; i++) {
@@ -40,7 +38,7 @@ const char *mr_record_text(const mr_group *group, const mr_record *record,
   put(&w, mr_collective_name((mr_collective)record->kind));
   if (record->reduction >= 0) {
     put(&w, " ");
-    put(&w, mr_reduction_name((mr_reduction)record->reduction));
+    put(&w, reductions[record->reduction]);
   }
   if (record->dtype >= 0) {
     put(&w, " ");
@@ -48,7 +46,7 @@ const char *mr_record_text(const mr_group *group, const mr_record *record,
     put_number(&w, " x ", record->count);
   }
   if (record->peer >= 0) {
-    int rank = mr_group_world_rank(group, record->peer);
+    int rank = group->members[record->peer];
     put_number(&w, record->kind == MR_SEND ? " to rank " : " from rank ", rank);
   }
   if (record->tag != 0) put_number(&w, " tag ", record->tag);
@@ -78,14 +76,14 @@ static int put_ranks(writer *w, const mr_group *group, const mr_record *records,
                      const char *arrived, int first) {
   enum { LISTED = 8 };
   int count = 0;
-  for (int m = first; m < mr_group_size(group); m++) {
+  for (int m = first; m < group->size; m++) {
     count += arrived[m] && same_words(&records[m], &records[first]);
   }
   put(w, count > 1 ? "ranks" : "rank");
   int listed = 0;
-  for (int m = first; m < mr_group_size(group) && listed < LISTED; m++) {
+  for (int m = first; m < group->size && listed < LISTED; m++) {
     if (!arrived[m] || !same_words(&records[m], &records[first])) continue;
-    put_number(w, listed ? ", " : " ", mr_group_world_rank(group, m));
+    put_number(w, listed ? ", " : " ", group->members[m]);
     listed++;
   }
   if (count > listed) {
@@ -107,7 +105,7 @@ static void put_records(writer *w, const mr_group *group, const mr_record *recor
                         const char *arrived, int closing, const char *between) {
   char text[MR_RECORD_TEXT];
   int listed = 0;
-  for (int m = 0; m < mr_group_size(group); m++) {
+  for (int m = 0; m < group->size; m++) {
     if (!arrived[m] || is_listed(records, arrived, m)) continue;
     if ((records[m].kind == MR_CLOSE) != closing) continue;
     if (listed++) put(w, closing ? ", " : between);
@@ -119,9 +117,9 @@ static void put_records(writer *w, const mr_group *group, const mr_record *recor
 }
 
 static void put_missing(writer *w, const mr_group *group, const char *arrived) {
-  for (int m = 0; m < mr_group_size(group); m++) {
+  for (int m = 0; m < group->size; m++) {
     if (arrived[m]) continue;
-    put_number(w, "; rank ", mr_group_world_rank(group, m));
+    put_number(w, "; rank ", group->members[m]);
     put(w, " has not come");
   }
 }
@@ -131,7 +129,7 @@ mr_status mr_record_fail(const mr_group *group, int64_t sequence, const mr_recor
   char report[MR_REPORT_TEXT];
   writer w = {report, sizeof report, 0};
   int closing = 0;
-  for (int m = 0; m < mr_group_size(group); m++) {
+  for (int m = 0; m < group->size; m++) {
     closing += arrived[m] && records[m].kind == MR_CLOSE;
   }
   if (closing) {
@@ -141,7 +139,7 @@ mr_status mr_record_fail(const mr_group *group, int64_t sequence, const mr_recor
   } else {
     put_number(&w, "ranks disagree at operation ", (long long)sequence + 1);
     put(&w, " of ");
-    put(&w, mr_group_name(group));
+    put(&w, group->name);
     put(&w, ": ");
     put_records(&w, group, records, arrived, 0, "; ");
   }
@@ -154,11 +152,11 @@ mr_status mr_record_fail_pair(const mr_group *group, int64_t sequence, const mr_
   char sent[MR_RECORD_TEXT], received[MR_RECORD_TEXT];
   const mr_record *send = mine->kind == MR_SEND ? mine : theirs;
   const mr_record *receive = mine->kind == MR_SEND ? theirs : mine;
-  int from = mr_group_world_rank(group, receive->peer);
-  int to = mr_group_world_rank(group, send->peer);
+  int from = group->members[receive->peer];
+  int to = group->members[send->peer];
   return mr_fail(MR_ERROR_RANKS,
                  "ranks disagree at message %lld from rank %d to rank %d of %s: rank %d %s; "
                  "rank %d %s",
-                 (long long)sequence + 1, from, to, mr_group_name(group), from,
+                 (long long)sequence + 1, from, to, group->name, from,
                  mr_record_text(group, send, sent), to, mr_record_text(group, receive, received));
 }

@@ -16,6 +16,11 @@ typedef struct mr_record {
   char line[MR_LINE_BYTES];
 } mr_record;
 
+/* 1 for the two ends of a message, 0 for a collective. */
+static inline int mr_record_is_message(const mr_record *record) {
+  return record->kind == MR_SEND || record->kind == MR_RECEIVE;
+}
+
 enum { MR_RECORD_TEXT = 256, MR_REPORT_TEXT = 1536 };
 
 /* "all_reduce sum f32 x 282628 at recipes/minimum.lua:31" into text; returns text. */

@@ -62,7 +62,8 @@ struct mr_group {
 struct mr_world {
   const mr_transport *transport;
   mr_group *group;
-  int groups;               /* alive */
+  int groups;               /* alive; the world goes with the last one */
+  mr_world **opened;        /* where comm.c holds this world, to be cleared; or NULL */
   int crowded;              /* this host has fewer cores than ranks */
   int *hosts;               /* [size]: the lowest rank on each rank's host */
   mr_presence *presence;    /* NULL when ranks are on several hosts, or there is one */
@@ -101,9 +102,6 @@ extern const mr_transport mr_transport_single;
 /* Open MPI; mr_mpi_open starts it and fills rank, size, members and hosts of the world. */
 extern const mr_transport mr_transport_mpi;
 mr_status mr_mpi_open(mr_world *world);
-
-/* For the last group of a world. */
-void mr_world_release(mr_world *world);
 
 /* A group with one reference and its lanes; size and members are the transport's to set before
  * mr_group_finish, which allocates what depends on them and opens the board. */
