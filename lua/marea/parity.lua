@@ -3,6 +3,7 @@
 
 local controls = require "marea.controls"
 local core = require "marea.core"
+local evaluate = require "marea.evaluate"
 local parity_table = require "marea.parity_table"
 local reference = require "marea.reference"
 local Session = require "marea.session"
@@ -56,15 +57,16 @@ local function equal_on_all_ranks(session, flat)
   return true
 end
 
-local function run_dtype(recipe, dtype, shared, step, options)
-  local session = open_session(recipe, dtype, shared)
+local function run_dtype(recipe, dtype, given)
+  local session = open_session(recipe, dtype, given.shared)
   local run = { session = session }
   run.begun_equal = equal_on_all_ranks(session, session.model:values())
-  run.actual = actual_gradient(session, step, options)
+  if given.checkpoint then evaluate.load(session, given.checkpoint) end
+  run.actual = actual_gradient(session, given.step, given.window)
   run.equal = equal_on_all_ranks(session, run.actual)
   if session.rank == 0 then
     run.model = reference_model(session)
-    run.reference = reference.gradient(session, run.model, step, options)
+    run.reference = reference.gradient(session, run.model, given.step, given.window)
   end
   return run
 end
@@ -250,7 +252,8 @@ end
 --- Errors: code 2 as Session.open, code 5 for a refused window, code 6 for ranks that disagree;
 --- what callbacks raise.
 ---@param recipe marea.Recipe
----@param options? {step?: integer, shared?: marea.SessionParts} step: which window, 1 unless given
+---@param options? {step?: integer, shared?: marea.SessionParts, checkpoint?: string} step: which
+---  window, 1 unless given; checkpoint: a folder whose parameters the model gets
 ---@return marea.ParityReport? report on rank 0; nil elsewhere
 function parity.run(recipe, options)
   options = options or {}
@@ -259,12 +262,14 @@ function parity.run(recipe, options)
   shared = { world = first.world, corpus = first.corpus, plan = first.plan }
   local window = choose_window(first, step)
   local alone = require("marea.world").alone()
-  local f32 = run_dtype(recipe, "f32", shared, step, window)
-  local f64 = run_dtype(recipe, "f64", shared, step, window)
+  local given = { shared = shared, step = step, window = window, checkpoint = options.checkpoint }
+  local f32, f64 = run_dtype(recipe, "f32", given), run_dtype(recipe, "f64", given)
   local factor = first.rank == 0 and compare_runs(f32, f64, step) or nil
   local results = run_controls(f64, step, window, alone)
   if first.rank > 0 then return nil end
-  return report(recipe, f32, f64, step, window, results, factor)
+  local found = report(recipe, f32, f64, step, window, results, factor)
+  found.checkpoint = options.checkpoint
+  return found
 end
 
 return parity

@@ -29,6 +29,24 @@ end
 local weights = "window:weights(batch)"
 
 describe("marea parity", function()
+  it("takes any window, and the parameters of a checkpoint", function()
+    local folder <close> = scratch.folder()
+    local code, first, errors = run(folder, nil, nil, "--step", "2", "--json")
+    assert.equal(0, code, errors)
+    assert.equal(0, (launch.run({ ranks = 2, threads = 1, time_limit = 60 }, {
+      "train", folder.path .. "/tiny.lua", "--continuous", "--outputs", folder.path })))
+    local later
+    code, later, errors = run(folder, nil, nil, "--step", "2", "--checkpoint", "latest", "--json")
+    assert.equal(0, code, errors)
+    first, later = json.decode(first), json.decode(later)
+    assert.equal(2, first.window.step)
+    assert.equal(2, later.window.step)
+    assert.is_truthy(later.checkpoint:find("tiny/checkpoints/step-", 1, true))
+    assert.is_nil(first.checkpoint)
+    assert.are_not.equal(first.loss, later.loss)
+    assert.is_true(later.pass)
+  end)
+
   it("passes a right recipe, with code 0, and leaves parity.json", function()
     local folder <close> = scratch.folder()
     local code, output = run(folder)

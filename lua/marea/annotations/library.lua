@@ -25,12 +25,12 @@
 
 --- The sequences of one microbatch. Without `update` nothing is being trained: there is no dropout.
 ---@class marea.Batch: marea.gathered
----@field sequences marea.Sequence[]
+---@field sequences marea.Sequence[] in their order
 ---@field supervised integer[][] for each sequence its rows with a target, from 1
----@field rows integer
+---@field rows integer of all sequences together, with padding
 ---@field tokens integer supervised positions
----@field seed? integer
----@field update? integer
+---@field seed? integer of the run
+---@field update? integer that the batch is trained for
 
 --- A sequence as a source gives it.
 ---@class marea.RawSequence
@@ -59,43 +59,45 @@
 --- The config of a recipe: the keys that every recipe knows, and the recipe's own. Read-only; a key
 --- that nobody declared raises with code 2.
 ---@class marea.Config
----@field seed integer
----@field ranks integer
+---@field seed integer of initial values, dropout and the sampler's draws
+---@field ranks integer that the plan is made for; the world's unless given
 ---@field updates integer
----@field stop? integer
+---@field stop? integer update at which train saves and ends; a resume goes on
 ---@field accumulation integer microbatches of a rank and window
 ---@field batch_size_per_rank integer sequences of a microbatch
 ---@field global_batch_size? integer sequences of a window; sets accumulation
----@field lr number
----@field objective string
----@field reduction "mean"|"sum"
----@field dtype "f32"|"f64"
+---@field lr number above 0
+---@field objective string a unit of the library's or of the recipe's by name, or one like "per:book"
+---@field reduction "mean"|"sum" over the ranks; window:weights follows it
+---@field dtype "f32"|"f64" f32 to train, f64 to prove
 ---@field device string
----@field dropout number
----@field layout "packed"|"padded"
----@field clip_norm? number
----@field save_every? integer
----@field evaluate_every? integer
+---@field dropout number at least 0, below 1; what the model makes of it
+---@field layout "packed"|"padded" padded exists to show that both give the same
+---@field clip_norm? number largest norm of the whole gradient
+---@field save_every? integer updates from one checkpoint to the next
+---@field evaluate_every? integer updates from one loss on the validation split to the next
 ---@field stop_below? number validation loss below which training stops
 ---@field nonfinite "stop"|"skip" what becomes of a window whose loss or gradient is not finite
----@field keep integer
----@field [string] any
+---@field keep integer newest checkpoints that stay
+---@field [string] any the recipe's own keys
 
 --- What marea.recipe is given.
 ---@class marea.Definition
 ---@field name string becomes a folder's name
----@field description? string
----@field config? table<string, any>
+---@field description? string one line about it
+---@field config? table<string, any> values for keys that every recipe knows, and keys of its own
 ---@field corpus fun(config: marea.Config): marea.Corpus
----@field model fun(config: marea.Config): marea.Module
+---@field model fun(config: marea.Config): marea.Module the root; marea materializes it
 ---@field optimizer fun(model: marea.Module, config: marea.Config): marea.Optimizer
----@field plan fun(rows: marea.Sequence[], config: marea.Config): marea.Plan
----@field loss? fun(model: marea.Module, batch: marea.Batch): marea.Weights one loss per position
----@field objective? string|marea.Weighting|marea.Term[]
+---@field plan fun(rows: marea.Sequence[], config: marea.Config): marea.Plan who reads what
+---@field loss? fun(model: marea.Module, batch: marea.Batch): marea.Weights one loss per position,
+---  unweighted, or a table of losses by the names of the objective's terms (default: cross-entropy)
+---@field objective? string|marea.Weighting|marea.Term[] (default: global_token)
 ---@field units? table<string, marea.Weighting|marea.Term[]> objectives that can be chosen by name
----@field accumulate? fun(replica: marea.Replica|marea.Module, window: marea.Window)
----@field replicate? boolean false: accumulate gets the bare model (default true)
----@field schedule? fun(config: marea.Config): fun(update: integer): number
+---@field accumulate? fun(replica: marea.Replica|marea.Module, window: marea.Window) leaves the
+---  window's gradient on every rank (default: as in recipes/minimum.lua)
+---@field replicate? boolean false: accumulate gets the bare model and reduces (default true)
+---@field schedule? fun(config: marea.Config): fun(update: integer): number a factor of lr
 
 --- A declared recipe that nobody has loaded yet.
 ---@class marea.Declaration
@@ -185,6 +187,7 @@
 ---@field reduction "mean"|"sum"
 ---@field window table step, tokens, rank_tokens, sequences, masked_rank
 ---@field loss number of the window, by the reference
+---@field checkpoint? string whose parameters the model had; without it, its first ones
 ---@field f32 marea.Gated
 ---@field f64 marea.Gated
 ---@field parameters marea.ParameterParity[]

@@ -7,6 +7,7 @@ local plan = require "marea.plan"
 local prepare = require "marea.prepare"
 local recipe_of = require "marea.recipe"
 local run_of = require "marea.run"
+local saves = require "marea.saves"
 local together = require "marea.together"
 local world_of = require "marea.world"
 
@@ -17,6 +18,8 @@ local function define(parser)
   parser:argument("overrides", "Config values."):args("*"):argname("key=value")
   parser:option("--step", "Which update's window."):argname("K")
     :convert(arguments.update "--step"):default "1"
+  parser:option("--checkpoint", "With the parameters of a checkpoint, a run, or 'latest' of the " ..
+                "recipe's run (default: the first ones)."):argname("FOLDER")
 end
 
 local function dtype_line(name, result, components)
@@ -72,6 +75,13 @@ local function text(report)
   return table.concat(lines, "\n")
 end
 
+local function find_checkpoint(options, run, world)
+  if not options.checkpoint then return nil end
+  return together.on_root(world, function()
+    return (saves.resolve(options.outputs, options.checkpoint, run.folder))
+  end)
+end
+
 local function run_command(options)
   local world = world_of.get()
   local recipe = recipe_of.require(options.recipe, options.overrides, world:size())
@@ -81,8 +91,9 @@ local function run_command(options)
   local run <close> = run_of.open {
     outputs = options.outputs, name = options.run or recipe.name, way = "any", world = world,
   }
-  local report = parity.run(recipe, { step = options.step, shared = {
-    world = world, corpus = prepared.corpus, plan = prepared.plan } })
+  local report = parity.run(recipe, {
+    step = options.step, checkpoint = find_checkpoint(options, run, world),
+    shared = { world = world, corpus = prepared.corpus, plan = prepared.plan } })
   local verdict = together.on_root(world, function()
     local encoded = json.encode(report, { indent = true }) .. "\n"
     require("marea.core").file.write(run:path("parity.json"), encoded)
