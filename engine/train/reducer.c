@@ -25,8 +25,7 @@ struct mr_reducer {
   int64_t *bucket_of; /* by range */
   int64_t sent;       /* buckets 0 .. sent - 1 are under way or done */
   gradient_state state;
-  int64_t scope, scopes, depth; /* 0 outside; else the number of the no_sync scope */
-  int64_t outer_scope[8];
+  int64_t scope, scopes, depth; /* scope: 0 outside no_sync, else the number of the outermost */
   int window_open;
   int64_t expected, backwards; /* of the open window */
   char line[128];
@@ -140,7 +139,20 @@ static mr_status finish(void *owner) {
   return status;
 }
 
-static mr_status check_step(void *owner) { return mr_reducer_may_step(owner); }
+/* MR_OK when the gradients are reduced and no window is open. */
+static mr_status check_step(void *owner) {
+  const mr_reducer *r = owner;
+  if (r->window_open)
+    return mr_fail(MR_ERROR_ARGUMENT,
+                   "a step between the microbatches of a window: it must wait for the window's "
+                   "last backward");
+  if (r->state == REDUCED) return MR_OK;
+  return mr_fail(MR_ERROR_ARGUMENT, "%s",
+                 r->state == CLEAR
+                     ? "a step on gradients that no backward has written"
+                     : "a step on gradients that were never reduced over the ranks: the last "
+                       "backward of a window must run outside no_sync");
+}
 
 /* --- life --- */
 
@@ -208,17 +220,11 @@ void mr_reducer_set_line(mr_reducer *r, const char *line) {
 /* --- scopes and windows --- */
 
 void mr_reducer_enter_no_sync(mr_reducer *r) {
-  int64_t limit = (int64_t)(sizeof r->outer_scope / sizeof r->outer_scope[0]);
-  if (r->depth < limit) r->outer_scope[r->depth] = r->scope;
-  r->depth++;
-  r->scope = ++r->scopes;
+  if (r->depth++ == 0) r->scope = ++r->scopes;
 }
 
 void mr_reducer_leave_no_sync(mr_reducer *r) {
-  int64_t limit = (int64_t)(sizeof r->outer_scope / sizeof r->outer_scope[0]);
-  if (r->depth == 0) return;
-  r->depth--;
-  r->scope = r->depth < limit ? r->outer_scope[r->depth] : r->outer_scope[limit - 1];
+  if (r->depth > 0 && --r->depth == 0) r->scope = 0;
 }
 
 mr_status mr_reducer_zero_gradients(mr_reducer *r) {
@@ -242,20 +248,7 @@ mr_status mr_reducer_end_window(mr_reducer *r) {
     return mr_fail(MR_ERROR_ARGUMENT,
                    "accumulate ran %lld backwards for the %lld microbatches of the window",
                    (long long)r->backwards, (long long)r->expected);
-  return mr_reducer_may_step(r);
-}
-
-mr_status mr_reducer_may_step(mr_reducer *r) {
-  if (r->window_open)
-    return mr_fail(MR_ERROR_ARGUMENT,
-                   "a step between the microbatches of a window: it must wait for the window's "
-                   "last backward");
-  if (r->state == REDUCED) return MR_OK;
-  return mr_fail(MR_ERROR_ARGUMENT, "%s",
-                 r->state == CLEAR
-                     ? "a step on gradients that no backward has written"
-                     : "a step on gradients that were never reduced over the ranks: the last "
-                       "backward of a window must run outside no_sync");
+  return check_step(r);
 }
 
 int64_t mr_reducer_buckets(const mr_reducer *r) { return r->buckets; }

@@ -39,7 +39,8 @@ mr_tensor *mr_reducer_anchor(mr_reducer *reducer);
 /* The recipe's line that collectives started by this reducer are reported with. */
 void mr_reducer_set_line(mr_reducer *reducer, const char *line);
 
-/* Enters a scope without reduction; scopes may nest. */
+/* Enters a scope without reduction. Scopes may nest: what lies inside one belongs to the
+ * outermost. Leaving more often than entering does nothing. */
 void mr_reducer_enter_no_sync(mr_reducer *reducer);
 void mr_reducer_leave_no_sync(mr_reducer *reducer);
 
@@ -51,9 +52,6 @@ mr_status mr_reducer_begin_window(mr_reducer *reducer, int64_t microbatches);
 /* Closes the window. MR_ERROR_ARGUMENT when the gradients were never reduced, or when another
  * number of backwards ran than the window has microbatches. */
 mr_status mr_reducer_end_window(mr_reducer *reducer);
-
-/* MR_OK when the gradients are reduced and no window is open. */
-mr_status mr_reducer_may_step(mr_reducer *reducer);
 
 /* Number of buckets, and first and past-last element of bucket i. */
 int64_t mr_reducer_buckets(const mr_reducer *reducer);

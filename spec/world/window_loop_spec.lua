@@ -81,6 +81,26 @@ describe("no_sync", function()
     replica:loss(window[3], window:weights(window[3])):backward()
     assert.near(toy_gradient(), replica:gradients():get(1), 1e-14)
   end)
+
+  it("may nest to any depth: what lies inside belongs to the outermost", function()
+    local replica, window = prepared()
+    local function nested(depth, body)
+      if depth == 0 then return body() end
+      local _ <close> = replica:no_sync()
+      return nested(depth - 1, body)
+    end
+    local before = world:ledger().all_reduce.calls
+    nested(3, function()
+      local inner = nested(20, function()
+        return replica:loss(window[1], window:weights(window[1]))
+      end)
+      inner:backward()
+      replica:loss(window[2], window:weights(window[2])):backward()
+    end)
+    assert.equal(before, world:ledger().all_reduce.calls)
+    replica:loss(window[3], window:weights(window[3])):backward()
+    assert.near(toy_gradient(), replica:gradients():get(1), 1e-14)
+  end)
 end)
 
 describe("a window's loop", function()
