@@ -83,13 +83,7 @@ static mr_status write_all(int descriptor, const char *path, const void *data, i
 /* Opens a file that did not exist under the writer's temporary name. */
 static mr_status open_temporary(mr_file_writer *writer) {
   for (int attempt = 0; attempt < MAX_TEMPORARIES; attempt++) {
-    char suffix[64];
-    int pid = (int)getpid();
-    if (attempt == 0)
-      (void)snprintf(suffix, sizeof suffix, ".partial-%d", pid);
-    else
-      (void)snprintf(suffix, sizeof suffix, ".partial-%d-%d", pid, attempt);
-    MR_TRY(mr_path_beside(writer->path, suffix, &writer->temporary));
+    MR_TRY(mr_path_temporary(writer->path, attempt, &writer->temporary));
     writer->descriptor =
         MR_CALL(open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE));
     if (writer->descriptor >= 0) return MR_OK;

@@ -1,7 +1,9 @@
+#define _GNU_SOURCE 1
 #include "base/path.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 
@@ -32,13 +34,6 @@ static mr_status allocate_text(size_t bytes, char **text) {
   return MR_OK;
 }
 
-mr_status mr_path_join(const char *folder, const char *name, char **path) {
-  size_t bytes = strlen(folder) + strlen(name) + 2;
-  MR_TRY(allocate_text(bytes, path));
-  (void)snprintf(*path, bytes, "%s/%s", folder, name);
-  return MR_OK;
-}
-
 mr_status mr_path_parent(const char *path, char **parent) {
   component last;
   *parent = NULL;
@@ -61,4 +56,14 @@ mr_status mr_path_beside(const char *path, const char *suffix, char **beside) {
   (void)snprintf(*beside, bytes, "%.*s.%.*s%s", (int)last.first, path, (int)(last.end - last.first),
                  path + last.first, suffix);
   return MR_OK;
+}
+
+mr_status mr_path_temporary(const char *path, int attempt, char **temporary) {
+  char suffix[64];
+  int pid = (int)getpid();
+  if (attempt == 0)
+    (void)snprintf(suffix, sizeof suffix, ".partial-%d", pid);
+  else
+    (void)snprintf(suffix, sizeof suffix, ".partial-%d-%d", pid, attempt);
+  return mr_path_beside(path, suffix, temporary);
 }

@@ -25,13 +25,7 @@ struct mr_staging {
 
 static mr_status make_staged(mr_staging *staging) {
   for (int attempt = 0; attempt < MAX_STAGINGS; attempt++) {
-    char suffix[64];
-    int pid = (int)getpid();
-    if (attempt == 0)
-      (void)snprintf(suffix, sizeof suffix, ".partial-%d", pid);
-    else
-      (void)snprintf(suffix, sizeof suffix, ".partial-%d-%d", pid, attempt);
-    MR_TRY(mr_path_beside(staging->path, suffix, &staging->staged));
+    MR_TRY(mr_path_temporary(staging->path, attempt, &staging->staged));
     if (MR_CALL(mkdir(staging->staged, FOLDER_MODE)) == 0) return MR_OK;
     int taken = errno == EEXIST;
     if (!taken) (void)mr_call_error("make folder", staging->staged);
