@@ -7,7 +7,4 @@
 /* NULL-terminated, in alphabetical order of names; static. */
 const mr_op *const *mr_ops(void);
 
-/* The record of that name, or NULL. */
-const mr_op *mr_op_find(const char *name);
-
 #endif

@@ -164,7 +164,8 @@ mr_status mr_corpus_check_id(const mr_corpus *corpus, int64_t id) {
                  (long long)corpus->size);
 }
 
-int64_t mr_corpus_first(const mr_corpus *corpus, int64_t id) {
+/* The first row of a sequence, from 0. */
+static int64_t first_row(const mr_corpus *corpus, int64_t id) {
   return read_i64(corpus->offsets, id - 1);
 }
 
@@ -173,7 +174,7 @@ int64_t mr_corpus_length(const mr_corpus *corpus, int64_t id) {
 }
 
 int64_t mr_corpus_tokens(const mr_corpus *corpus, int64_t id) {
-  int64_t first = mr_corpus_first(corpus, id), length = mr_corpus_length(corpus, id), tokens = 0;
+  int64_t first = first_row(corpus, id), length = mr_corpus_length(corpus, id), tokens = 0;
   for (int64_t i = 0; i < length; i++)
     tokens += read_i32(corpus->targets, first + i) != MR_IGNORED_TARGET;
   return tokens;
@@ -192,7 +193,7 @@ static mr_status bad_symbol(const char *what, int64_t id, int64_t position, int3
 
 mr_status mr_corpus_check_symbols(const mr_corpus *corpus, int64_t vocabulary, int64_t classes) {
   for (int64_t id = 1; id <= corpus->size; id++) {
-    int64_t first = mr_corpus_first(corpus, id), length = mr_corpus_length(corpus, id);
+    int64_t first = first_row(corpus, id), length = mr_corpus_length(corpus, id);
     for (int64_t i = 0; i < length; i++) {
       int32_t input = read_i32(corpus->inputs, first + i);
       int32_t target = read_i32(corpus->targets, first + i);
@@ -221,7 +222,7 @@ mr_status mr_corpus_count_rows(const mr_corpus *corpus, int64_t n, const int64_t
 /* Copies one sequence to row `start` on, followed by padding up to `length` rows. */
 static void copy_sequence(const mr_corpus *corpus, int64_t id, int64_t start, int64_t length,
                           int32_t pad, const mr_corpus_batch *batch) {
-  int64_t first = mr_corpus_first(corpus, id), own = mr_corpus_length(corpus, id);
+  int64_t first = first_row(corpus, id), own = mr_corpus_length(corpus, id);
   int64_t size = (int64_t)sizeof(int32_t);
   memcpy(batch->inputs + start, corpus->inputs + first * size, (size_t)(own * size));
   memcpy(batch->targets + start, corpus->targets + first * size, (size_t)(own * size));

@@ -41,9 +41,8 @@ void mr_corpus_release(mr_corpus *corpus);
 /* Number of sequences S. */
 int64_t mr_corpus_size(const mr_corpus *corpus);
 
-/* MR_ERROR_CONTENT unless 1 <= id <= S. The four questions below need such an id. */
+/* MR_ERROR_CONTENT unless 1 <= id <= S. The three questions below need such an id. */
 mr_status mr_corpus_check_id(const mr_corpus *corpus, int64_t id);
-int64_t mr_corpus_first(const mr_corpus *corpus, int64_t id);  /* its first row, from 0 */
 int64_t mr_corpus_length(const mr_corpus *corpus, int64_t id); /* its rows */
 int64_t mr_corpus_tokens(const mr_corpus *corpus, int64_t id); /* targets not MR_IGNORED_TARGET */
 int32_t mr_corpus_split(const mr_corpus *corpus, int64_t id);

@@ -46,10 +46,6 @@ void mr_safetensors_release(mr_safetensors *file);
 /* The path it was opened by. */
 const char *mr_safetensors_path(const mr_safetensors *file);
 
-/* What `data` points into, to be retained by whoever keeps such a pointer longer than the file is
- * open; NULL for a file in memory. */
-mr_mapping *mr_safetensors_mapping(const mr_safetensors *file);
-
 /* Tensors in the order of their elements in the file; 0 <= index < count. */
 int64_t mr_safetensors_count(const mr_safetensors *file);
 const mr_safetensors_entry *mr_safetensors_at(const mr_safetensors *file, int64_t index);

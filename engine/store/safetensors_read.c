@@ -297,8 +297,6 @@ void mr_safetensors_release(mr_safetensors *file) {
 
 const char *mr_safetensors_path(const mr_safetensors *file) { return file->path; }
 
-mr_mapping *mr_safetensors_mapping(const mr_safetensors *file) { return file->mapping; }
-
 int64_t mr_safetensors_count(const mr_safetensors *file) { return file->count; }
 
 const mr_safetensors_entry *mr_safetensors_at(const mr_safetensors *file, int64_t index) {
