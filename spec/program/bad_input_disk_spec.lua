@@ -213,7 +213,7 @@ describe("a run's folder in which another run is at work", function()
       "return nn.cross_entropy(model(batch), batch.targets) end"
     local place <close> = bad.place { loss = waiting }
     place:start(nil)
-    local first, out, err = place.process, place.out, place.err
+    local first <close>, out, err = place.process, place.out, place.err
     local deadline = os.time() + 20
     while not scratch.read(place.outputs .. "/tide/rank-0.jsonl") and os.time() < deadline do
       os.execute "sleep 0.02"
