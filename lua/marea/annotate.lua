@@ -1,5 +1,6 @@
 -- Writes annotations/operations.lua, the reference of the tensor's operations for language servers,
--- from the records of the operations. What else marea.core exports is described by hand beside it.
+-- from the records of the operations, and the page of the Lua API from that and all other
+-- annotations. What else marea.core exports is described by hand beside it.
 
 local core = require "marea.core"
 
@@ -110,17 +111,33 @@ function annotate.operations(records)
   return table.concat(lines, "\n") .. "\n"
 end
 
+local folder = debug.getinfo(1, "S").source:match("^@(.*[/\\])annotate%.lua$") or ""
+
 --- Where the annotations of operations lie in this library.
 ---@return string path
-function annotate.path()
-  local folder = debug.getinfo(1, "S").source:match("^@(.*[/\\])annotate%.lua$") or ""
-  return folder .. "annotations/operations.lua"
+function annotate.path() return folder .. "annotations/operations.lua" end
+
+--- Where the page of the Lua API lies, beside the library.
+---@return string path
+function annotate.page_path() return folder .. "../REFERENCE.md" end
+
+--- The page of the Lua API. Errors: code 1 for a library that cannot be read.
+---@return string text Markdown
+---@return table<string, boolean> shown functions, as "nn.lua nn.cross_entropy"
+function annotate.page()
+  local _, rules = require("marea.config").resolve { given = {} }
+  local defaults = {}
+  for name, rule in pairs(rules) do defaults[name] = rule.default end
+  return require("marea.api.page").make(require "marea.api.contents",
+                                        require("marea.api.source").read(folder), defaults)
 end
 
---- Writes the annotations of this program's operations into the library, as a whole or not at all.
+--- Writes the annotations of this program's operations into the library, and the page of the Lua
+--- API beside it, each as a whole or not at all.
 --- Errors: code 1 for a library that cannot be written.
 function annotate.write()
   core.file.write(annotate.path(), annotate.operations(core.operations))
+  core.file.write(annotate.page_path(), (annotate.page()))
 end
 
 return annotate

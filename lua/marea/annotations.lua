@@ -130,7 +130,7 @@ end
 -- What stands between a tag and its type.
 local prefixes = {
   param = "^[%w_.]+%??%s+", field = "^%[?[%w_]+%]?%??%s+", alias = "^[%w_.]+%s+", type = "",
-  ["return"] = "",
+  ["return"] = "", overload = "",
 }
 
 --- The names of types in a tag.
@@ -155,6 +155,65 @@ function annotations.named_types(tag, rest)
     return names, "a comma behind the name of what is returned begins another type"
   end
   return names
+end
+
+-- --- blocks -----------------------------------------------------------------------------------
+
+--- A tag with a type, such as a parameter or a field.
+---@class marea.annotations.Item
+---@field name? string of what is returned, it may be left out
+---@field optional boolean
+---@field type string as written
+---@field text string what follows; "" where nothing does
+
+---@class marea.annotations.Block
+---@field prose string[] paragraphs
+---@field param marea.annotations.Item[]
+---@field field marea.annotations.Item[]
+---@field return marea.annotations.Item[]
+
+local function item_of(tag, rest)
+  local name, optional = "", ""
+  if tag ~= "return" then
+    name, optional, rest = rest:match("^(%[?[%w_.]+%]?)(%??)%s+(.*)$")
+  end
+  local _, text = annotations.types(rest)
+  local item = { name = name, optional = optional == "?", text = text:match("^%s*(.*)$"),
+                 type = rest:sub(1, #rest - #text):match("^(.-)%s*$") }
+  if tag == "return" then
+    item.name, item.text = item.text:match("^([%a_][%w_]*)%s*(.*)$")
+    if not item.name then item.text = text:match("^%s*(.*)$") end
+  end
+  return item
+end
+
+--- What a block says. Text in front of a field belongs to the field; a line that goes on after a
+--- tag is set in by one more space.
+---@param block string[]
+---@return marea.annotations.Block said
+function annotations.describe(block)
+  local said = { prose = {}, param = {}, field = {}, ["return"] = {} }
+  local ahead, last, of_class = {}, nil, false
+  for _, line in ipairs(block) do
+    local tag, rest = line:match("^%-%-%-%s*@(%a+)%s*(.*)$")
+    local text = line:match("^%-%-%-%s*(.-)%s*$")
+    of_class = of_class or tag == "class"
+    if tag then
+      last = tag ~= "prose" and said[tag] and item_of(tag, rest)
+      if last then table.insert(said[tag], last) end
+      if last and #ahead > 0 then last.text, ahead = table.concat(ahead, " "), {} end
+    elseif last and line:find("^%-%-%-  ") then
+      last.text = last.text .. " " .. text
+    elseif of_class then
+      ahead[#ahead + 1] = text
+    elseif text == "" or #said.prose == 0 then
+      table.insert(said.prose, text)
+    else
+      local before = said.prose[#said.prose]
+      said.prose[#said.prose] = before == "" and text or before .. " " .. text
+    end
+  end
+  return said
 end
 
 -- --- files ------------------------------------------------------------------------------------

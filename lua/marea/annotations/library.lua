@@ -67,7 +67,7 @@
 ---@field batch_size_per_rank integer sequences of a microbatch
 ---@field global_batch_size? integer sequences of a window; sets accumulation
 ---@field lr number above 0
----@field objective string a unit of the library's or of the recipe's by name, or one like "per:book"
+---@field objective string name of a unit, or a text like "per:book"
 ---@field reduction "mean"|"sum" over the ranks; window:weights follows it
 ---@field dtype "f32"|"f64" f32 to train, f64 to prove
 ---@field device string
