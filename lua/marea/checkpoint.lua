@@ -12,6 +12,7 @@
 
 local core = require "marea.core"
 local fault = require "marea.fault"
+local form = require "marea.form"
 local history_of = require "marea.history"
 local json = require "marea.json"
 local lock_of = require "marea.lock"
@@ -88,6 +89,10 @@ end
 
 -- --- reading ----------------------------------------------------------------------------------
 
+local manifest_form = form.record {
+  run = form.text, update = form.at_least(0), files = form.map(seal.form),
+}
+
 --- The manifest of a checkpoint; its files are not looked at.
 --- Errors, code 3: none there, or altered.
 ---@param folder string
@@ -111,9 +116,8 @@ function checkpoint.manifest(folder)
     fault.raise_at(3, "", "%s has format %s, this marea reads %d", path, tostring(record.format),
                    format)
   end
-  if type(record.files) ~= "table" or math.type(record.update) ~= "integer" then
-    damaged(path, "it has no files or no update")
-  end
+  problem = form.problem(record, manifest_form)
+  if problem then damaged(path, "%s", problem) end
   return record
 end
 
@@ -128,36 +132,32 @@ function checkpoint.verify(folder)
   return manifest
 end
 
-local function is_list(value, count, is_item)
-  if type(value) ~= "table" or #value ~= count then return false end
-  for i = 1, count do
-    if not is_item(value[i]) then return false end
+local state_form = form.record {
+  update = form.at_least(0), world = form.at_least(1), history = form.text, lock = lock_of.form,
+  streams = form.list(form.text), microbatches = form.list(form.integer),
+  sequences = form.list(form.integer),
+}
+
+-- What a state has wrong, or nil.
+local function state_problem(state)
+  local problem = form.problem(state, state_form)
+  if problem then return problem end
+  for _, name in ipairs { "streams", "microbatches", "sequences" } do
+    if #state[name] ~= state.world then
+      return ("%s: expected one for each of %d ranks, got %d"):format(name, state.world,
+                                                                     #state[name])
+    end
   end
-  return true
-end
-
-local function is_text(value) return type(value) == "string" end
-local function is_integer(value) return math.type(value) == "integer" end
-
--- What a state lacks; nil when it has all that is read of it.
-local function missing_in(state)
-  local world = is_integer(state.world) and state.world > 0 and state.world or nil
-  if not world then return "world" end
-  if not is_list(state.streams, world, is_text) then return "streams" end
-  if not is_list(state.microbatches, world, is_integer) then return "microbatches" end
-  if not is_list(state.sequences, world, is_integer) then return "sequences" end
-  if not lock_of.is(state.lock) then return "lock" end
 end
 
 local function read_state(folder, manifest)
   local path = folder .. "/state.json"
   local state, problem = json.decode(core.file.read(path))
-  if type(state) ~= "table" then damaged(path, "%s", problem or "it is no object") end
+  problem = problem or state_problem(state)
+  if problem then damaged(path, "%s", problem) end
   if state.update ~= manifest.update then
-    damaged(path, "expected update %d, found %s", manifest.update, tostring(state.update))
+    damaged(path, "expected update %d, found %d", manifest.update, state.update)
   end
-  local missing = missing_in(state)
-  if missing then damaged(path, "it has no %s as a checkpoint has them", missing) end
   return state
 end
 

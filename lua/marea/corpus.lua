@@ -7,6 +7,7 @@
 local batch = require "marea.batch"
 local card = require "marea.corpus.card"
 local fault = require "marea.fault"
+local form = require "marea.form"
 local json = require "marea.json"
 local options = require "marea.options"
 local sequences = require "marea.corpus.sequences"
@@ -85,6 +86,10 @@ function corpus.joined(given)
   return corpus.from(require("marea.corpus.joined").read(given))
 end
 
+local symbols_form = form.record { vocabulary = form.at_least(1),
+                                   begin = form.optional(form.at_least(0)),
+                                   pad = form.optional(form.at_least(0)) }
+
 --- Opens a corpus that corpus:write wrote.
 --- Errors: code 1 for a file that cannot be read, code 3 for one that is damaged, altered or
 --- foreign.
@@ -92,11 +97,14 @@ end
 ---@return marea.Corpus corpus
 function corpus.open(path)
   local held, metadata = sequences.read(path)
-  local symbols = json.decode(metadata.symbols or "null")
-  if type(symbols) ~= "table" then
-    fault.raise_at(3, path, "the corpus does not name its symbols")
+  local symbols, problem = json.decode(metadata.symbols or "")
+  problem = problem or form.problem(symbols, symbols_form)
+  if problem then fault.raise_at(3, path, "the corpus's symbols are damaged: %s", problem) end
+  local notes = json.decode(metadata.notes or "null")
+  if notes ~= nil and type(notes) ~= "table" then
+    fault.raise_at(3, path, "the corpus's notes are damaged")
   end
-  local opened = new(held, symbols, json.decode(metadata.notes or "null"))
+  local opened = new(held, symbols, notes)
   if opened:hash() ~= metadata.hash then
     fault.raise_at(3, path, "the corpus was altered: expected hash %s, got %s",
                    tostring(metadata.hash), opened:hash())

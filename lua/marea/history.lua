@@ -3,6 +3,7 @@
 
 local core = require "marea.core"
 local fault = require "marea.fault"
+local form = require "marea.form"
 local json = require "marea.json"
 
 ---@class marea.HistoryRecord
@@ -19,6 +20,10 @@ History.__index = History
 
 local history = {}
 
+-- A sum that is not finite is null in a list.
+local record_form = form.record { update = form.integer, loss_sums = form.list_of_anything,
+                                  draws = form.list_of_anything }
+
 --- A history without updates.
 ---@return marea.History
 function history.new() return setmetatable({ lines = {} }, History) end
@@ -33,7 +38,7 @@ function history.read(text, path)
   for line in text:gmatch("([^\n]*)\n") do
     local number = #self.lines + 1
     local record = json.decode(line)
-    if type(record) ~= "table" or record.update ~= number then
+    if form.problem(record, record_form) or record.update ~= number then
       fault.raise_at(3, ("%s:%d"):format(path, number), "expected the record of update %d", number)
     end
     self.lines[number] = line

@@ -3,9 +3,17 @@
 
 local core = require "marea.core"
 local fault = require "marea.fault"
+local form = require "marea.form"
 local json = require "marea.json"
 
 local inventory = {}
+
+local record_form = form.record {
+  id = form.text, run = form.optional(form.text), recipe = form.optional(form.text),
+  outcome = form.text, started = form.text, ended = form.optional(form.text),
+  began = form.optional(form.text), message = form.optional(form.text),
+  update = form.integer, world = form.integer, config = form.record { updates = form.integer },
+}
 
 -- What marea's commands leave in a folder; one without any of this is not a run's.
 local marks = { "run.json", "metrics.jsonl", "checkpoints", "lock.json", "plan.json",
@@ -46,8 +54,9 @@ local function read_record(folder)
   local path = folder .. "/run.json"
   if not core.file.exists(path) then return nil end
   local record, problem = json.decode(core.file.read(path))
-  if type(record) == "table" and type(record.id) == "string" then return record end
-  return nil, ("%s is damaged: %s"):format(path, problem or "it has no id")
+  problem = problem or form.problem(record, record_form)
+  if not problem then return record end
+  return nil, ("%s is damaged: %s"):format(path, problem)
 end
 
 -- A fresh start moves NAME to NAME.1; its record still says NAME.
@@ -210,6 +219,9 @@ function inventory.bytes(path)
   return sum
 end
 
+local line_form = form.record { update = form.integer, lr = form.number,
+                                loss_per_token = form.optional(form.number) }
+
 --- The last update that a run's log knows, and its loss.
 ---@param folder string of the run
 ---@return integer? update
@@ -223,7 +235,7 @@ function inventory.last_update(folder)
   for line in stream:read("a"):gmatch("([^\n]*)\n") do lines[#lines + 1] = line end
   for i = #lines, 1, -1 do
     local record = json.decode(lines[i])
-    if type(record) == "table" and math.type(record.update) == "integer" and record.lr then
+    if not form.problem(record, line_form) then
       return record.update, record.loss_per_token
     end
   end

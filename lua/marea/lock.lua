@@ -11,6 +11,7 @@
 local config = require "marea.config"
 local core = require "marea.core"
 local fault = require "marea.fault"
+local form = require "marea.form"
 local json = require "marea.json"
 local nearest = require "marea.nearest"
 local plan = require "marea.plan"
@@ -184,28 +185,16 @@ function lock.write(path, record)
   core.file.write(path, json.encode(record, { indent = true }) .. "\n")
 end
 
-local function is_files(value)
-  if type(value) ~= "table" then return false end
-  for _, file in ipairs(value) do
-    if type(file) ~= "table" or type(file.name) ~= "string" or type(file.sha256) ~= "string" then
-      return false
-    end
-  end
-  return true
-end
-
---- Whether a value that was read from a file has all that a lock has.
----@param value any
----@return boolean
-function lock.is(value)
-  if type(value) ~= "table" or type(value.corpus) ~= "string" then return false end
-  local steps, settings = value.plan, value.config
-  return type(steps) == "table" and math.type(steps.ranks) == "integer" and
-    type(steps.hash) == "string" and type(steps.chain) == "string" and
-    type(settings) == "table" and type(settings.values) == "table" and is_files(value.files) and
-    (value.accepted == nil or type(value.accepted) == "table") and
-    (value.init == nil or type(value.init) == "string")
-end
+--- The form of a lock, as files have it.
+---@type marea.Form
+lock.form = form.record {
+  corpus = form.text,
+  plan = form.record { ranks = form.integer, hash = form.text, chain = form.text },
+  config = form.record { values = form.map(form.scalar) },
+  files = form.list(form.record { name = form.text, sha256 = form.text }),
+  accepted = form.list(form.text),
+  init = form.optional(form.text),
+}
 
 --- Reads what lock.write wrote. Errors: code 1 for a file that cannot be read, code 3 for one that
 --- is no lock.
@@ -213,9 +202,8 @@ end
 ---@return marea.Lock record
 function lock.read(path)
   local record, problem = json.decode(core.file.read(path))
-  if not lock.is(record) then
-    fault.raise_at(3, path, "no lock: %s", problem or "it lacks a part of one")
-  end
+  problem = problem or form.problem(record, lock.form)
+  if problem then fault.raise_at(3, path, "no lock: %s", problem) end
   return record
 end
 

@@ -3,6 +3,7 @@
 
 local core = require "marea.core"
 local fault = require "marea.fault"
+local form = require "marea.form"
 
 local manifest = {}
 
@@ -53,17 +54,18 @@ function manifest.seal(path)
   return entry
 end
 
-local function is_seal(value)
-  return type(value) == "table" and math.type(value.bytes) == "integer" and
-    type(value.sha256) == "string"
-end
+--- The form of an entry.
+---@type marea.Form
+manifest.form = form.record {
+  bytes = form.at_least(0), sha256 = form.text, header = form.optional(form.at_least(0)),
+  tensors = form.optional(form.list(form.record {
+    name = form.text, bytes = form.at_least(0), sha256 = form.text })),
+}
 
 -- Calls visit(tensor, first byte, bytes) for each tensor of an entry; a result ends the walk.
 local function walk(entry, visit)
-  if type(entry.tensors) ~= "table" or math.type(entry.header) ~= "integer" then return nil end
   local at = entry.header
   for _, tensor in ipairs(entry.tensors) do
-    if not is_seal(tensor) or tensor.bytes < 0 then return nil end
     local found = visit(tensor, at)
     if found then return found end
     at = at + tensor.bytes
@@ -73,14 +75,14 @@ end
 -- The tensor, or "its header", in which a file of another length stops being whole; nil where that
 -- is not known.
 local function cut_place(entry, bytes)
-  if not entry.tensors or bytes > entry.bytes then return nil end
+  if not (entry.tensors and entry.header) or bytes > entry.bytes then return nil end
   if bytes < entry.header then return nil, "its header" end
   return walk(entry, function(tensor, at) return bytes < at + tensor.bytes and tensor.name end)
 end
 
 -- The same for a file of the right length that differs.
 local function changed_place(path, entry)
-  if not entry.tensors then return nil end
+  if not (entry.tensors and entry.header) then return nil end
   local name = walk(entry, function(tensor, at)
     return core.file.sha256_of(path, at, tensor.bytes) ~= tensor.sha256 and tensor.name
   end)
@@ -99,9 +101,9 @@ end
 --- Refuses a file that is not as it was sealed, with code 3: it says what was expected, what was
 --- found, and the tensor in which the damage begins. The fault also has them as `file`, `tensor`.
 ---@param path string
----@param entry any what the manifest has for the file
+---@param entry? marea.SealedFile what the manifest has for the file
 function manifest.check(path, entry)
-  if not is_seal(entry) then refuse(path, "the manifest does not list it") end
+  if not entry then refuse(path, "the manifest does not list it") end
   local bytes = bytes_of(path)
   if not bytes then
     refuse(path, ("expected %d bytes, there is no such file"):format(entry.bytes))

@@ -4,6 +4,7 @@
 local checkpoint = require "marea.checkpoint"
 local core = require "marea.core"
 local fault = require "marea.fault"
+local form = require "marea.form"
 local json = require "marea.json"
 local state = require "marea.state"
 local together = require "marea.together"
@@ -180,9 +181,8 @@ function saves.id_of(run_folder)
     fault.raise_at(2, "", "%s holds no run that was trained", run_folder)
   end
   local record, problem = json.decode(core.file.read(path))
-  if type(record) ~= "table" or type(record.id) ~= "string" then
-    fault.raise_at(3, "", "%s is damaged: %s", path, problem or "it has no id")
-  end
+  problem = problem or form.problem(record, form.record { id = form.text })
+  if problem then fault.raise_at(3, "", "%s is damaged: %s", path, problem) end
   return record.id
 end
 

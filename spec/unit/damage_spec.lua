@@ -131,11 +131,16 @@ end)
 describe("a state that is sealed, but is none", function()
   it("is refused, naming what it lacks", function()
     for lacking, change in pairs {
-      world = function(state) state.world = "2" end,
-      streams = function(state) state.streams = { "one" } end,
-      microbatches = function(state) state.microbatches = { 1, 2.5 } end,
-      sequences = function(state) state.sequences = nil end,
-      lock = function(state) state.lock.plan.chain = nil end,
+      ["world: expected an integer of at least 1, got a string"] =
+        function(state) state.world = "2" end,
+      ["streams: expected one for each of 2 ranks, got 1"] =
+        function(state) state.streams = { "one" } end,
+      ["microbatches[2]: expected an integer, got a number"] =
+        function(state) state.microbatches = { 1, 2.5 } end,
+      ["sequences: expected a list, got nothing"] = function(state) state.sequences = nil end,
+      ["lock.plan.chain: expected a string, got nothing"] =
+        function(state) state.lock.plan.chain = nil end,
+      ["expected update 2, found 3"] = function(state) state.update = 3 end,
     } do
       local place <close> = scratch.folder()
       local folder = place.path .. "/step-000002"
@@ -153,7 +158,7 @@ describe("a state that is sealed, but is none", function()
       assert.is_false(good)
       local message, code = fault.of(raised)
       assert.are.equal(3, code)
-      assert.is_truthy(message:find("it has no " .. lacking, 1, true), message)
+      assert.is_truthy(message:find("state.json is damaged: " .. lacking, 1, true), message)
     end
   end)
 end)

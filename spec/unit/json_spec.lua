@@ -74,6 +74,17 @@ describe("json.encode", function()
 end)
 
 describe("json.decode", function()
+  it("refuses what is nested without end, and reads what is nested deep", function()
+    local function nested(depth) return ("["):rep(depth) .. ("]"):rep(depth) end
+    assert.same("table", type(json.decode(nested(200))))
+    for _, text in ipairs { nested(201), nested(100000), ("["):rep(300000),
+                            ('{"a":'):rep(100000) } do
+      local value, problem = json.decode(text)
+      assert.is_nil(value)
+      assert.equal("lists and objects within each other more than 200 deep", problem)
+    end
+  end)
+
   it("reads what encode wrote", function()
     local value = { a = { 1, 2.5, "x\n\"y\"" }, b = { c = true }, d = -7 }
     assert.same(value, json.decode(json.encode(value)))

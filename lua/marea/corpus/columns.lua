@@ -3,6 +3,7 @@
 
 local core = require "marea.core"
 local fault = require "marea.fault"
+local form = require "marea.form"
 
 local columns = {}
 
@@ -123,6 +124,17 @@ function columns.describe(list)
   end
   return description
 end
+
+local column_form = form.record { name = form.text, kind = form.text,
+                                  strings = form.optional(form.list(form.text)) }
+
+--- The form of a description, as files have it.
+---@type marea.Form
+columns.form = form.list(function(value, path)
+  local problem = column_form(value, path)
+  if problem or value.kind ~= "string" or value.strings then return problem end
+  return path .. ".strings: expected a list, got nothing"
+end)
 
 --- Columns as they were before columns.describe.
 ---@param description marea.ColumnDescription[]

@@ -5,6 +5,8 @@
 local columns = require "marea.corpus.columns"
 local core = require "marea.core"
 local fault = require "marea.fault"
+local kind = require "marea.kind"
+local form = require "marea.form"
 local json = require "marea.json"
 local memory = require "marea.corpus.memory"
 local split = require "marea.corpus.split"
@@ -35,8 +37,8 @@ local function check_sequence(sequence, number, vocabulary)
                 "and %d", what, #sequence.targets, #sequence.inputs)
   end
   if not split.code(sequence.split) then
-    fault.raise(2, "corpus: %s: expected split %s, got %q", what,
-                table.concat(split.names, ", "), tostring(sequence.split))
+    fault.raise(2, "corpus: %s: expected split %s, got %s", what,
+                table.concat(split.names, ", "), kind.shown(sequence.split))
   end
   check_ids(sequence.inputs, what .. ", inputs", vocabulary, false)
   check_ids(sequence.targets, what .. ", targets", vocabulary, true)
@@ -134,10 +136,10 @@ end
 function sequences.read(path)
   local file = core.corpus_open(path)
   local metadata = file:metadata()
-  local description = metadata.columns and json.decode(metadata.columns)
-  if metadata.kind ~= "marea corpus" or not description then
-    fault.raise_at(3, path, "this is no corpus of marea")
-  end
+  if metadata.kind ~= "marea corpus" then fault.raise_at(3, path, "this is no corpus of marea") end
+  local description, problem = json.decode(metadata.columns or "")
+  problem = problem or form.problem(description, columns.form)
+  if problem then fault.raise_at(3, path, "the corpus's columns are damaged: %s", problem) end
   local held = { source = file }
   for _, name in ipairs(tensor_names) do held[name] = file:tensor(name) end
   held.columns = columns.restore(description, function(name)
