@@ -19,6 +19,7 @@ local function run(options)
     words[#words + 1] = options.run
   end
   if options.json then words[#words + 1] = "--json" end
+  if options.trace then words[#words + 1] = "--trace" end
   local width = core.process.terminal_width(2)
   local process <close> = launch.start({
     ranks = options.n, threads = options.threads,
