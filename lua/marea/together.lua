@@ -55,27 +55,6 @@ function together.on_root(world, action)
   error(raised, 0)
 end
 
---- What every rank has to tell: on each rank the list of all ranks' values, in rank order.
----@param world marea.World|marea.group
----@param value any what JSON can hold
----@return any[] values
-function together.gather(world, value)
-  if world:size() == 1 then return { value } end
-  local text = json.encode(value)
-  local lengths = world:all_gather(core.from({ #text }, "i64", { 1 })):values()
-  local longest = math.tointeger(math.max(table.unpack(lengths)))
-  local bytes = {}
-  for i = 1, longest do bytes[i] = text:byte(i) or 0 end
-  local all = world:all_gather(core.from(bytes, "i32", { longest })):values()
-  local values = {}
-  for rank, length in ipairs(lengths) do
-    local letters, first = {}, (rank - 1) * longest
-    for i = 1, length do letters[i] = string.char(math.tointeger(all[first + i])) end
-    values[rank] = json.decode(table.concat(letters))
-  end
-  return values
-end
-
 --- Gathers a text from every rank. All ranks call it.
 ---@param world marea.World|marea.group
 ---@param text string
@@ -92,6 +71,17 @@ function together.texts(world, text)
     texts[rank] = table.concat(characters)
   end
   return texts
+end
+
+--- What every rank has to tell: on each rank the list of all ranks' values, in rank order.
+---@param world marea.World|marea.group
+---@param value any what JSON can hold
+---@return any[] values
+function together.gather(world, value)
+  if world:size() == 1 then return { value } end
+  local values = together.texts(world, json.encode(value))
+  for r, text in ipairs(values) do values[r] = json.decode(text) end
+  return values
 end
 
 --- Refuses, on all ranks with code 6, a hash that is not the same on all of them.
