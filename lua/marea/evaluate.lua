@@ -1,9 +1,9 @@
 -- Evaluation: loss per token and token accuracy of a model on a split.
 --
 -- The split is cut into blocks of 16 sequences in corpus order, whatever the batch size; of W
--- ranks, rank b mod W takes block b. A block is one packed batch without dropout. Its sums are taken
--- in f64 over what has a target, and are added in the order of the blocks: the result has the same
--- bits on any number of ranks.
+-- ranks, rank b mod W takes block b. A block is one packed batch without dropout. Its sums are
+-- taken in f64 over what has a target, and are added in the order of the blocks: the result has the
+-- same bits on any number of ranks.
 
 local batch_of = require "marea.batch"
 local checkpoint = require "marea.checkpoint"

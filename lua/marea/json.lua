@@ -5,6 +5,7 @@
 -- dkjson does the encoding. It gets a copy of the value in which each float is a small table with
 -- dkjson's own `__tojson` hook, and each object carries its sorted keys.
 
+local core = require "marea.core"
 local dkjson = require "dkjson"
 local fault = require "marea.fault"
 
@@ -134,6 +135,13 @@ end
 function json.encode(value, options)
   local copy = prepare(value, "value")
   return (dkjson.encode(copy, { indent = options and options.indent or false }))
+end
+
+--- Writes a value to a file, indented; as a whole or not at all. Errors: as json.encode; code 1.
+---@param path string
+---@param value any
+function json.write(path, value)
+  core.file.write(path, json.encode(value, { indent = true }) .. "\n")
 end
 
 local deepest = 200 -- lists and objects within each other

@@ -66,7 +66,7 @@ function prepare.make(recipe, world)
   together.same(world, "the corpus", record.corpus)
   together.same(world, "the plan", record.plan.hash)
   check_config(recipe, world)
-  return { corpus = corpus, plan = steps, lock = record }
+  return { corpus = corpus, plan = steps, lock = record, world = world }
 end
 
 -- The corpus file is only written where it would change.
@@ -103,8 +103,7 @@ function prepare.write(run, prepared)
   local record = card.with_plan(prepared.corpus, prepared.plan)
   together.on_root(run.world, function()
     write_corpus(run:path("corpus.safetensors"), prepared.corpus)
-    core.file.write(run:path("corpus-card.json"),
-                    json.encode(record, { indent = true }) .. "\n")
+    json.write(run:path("corpus-card.json"), record)
     plan_of.write(run:path("plan.json"), prepared.plan)
     lock.write(run:path("lock.json"), prepared.lock)
   end)

@@ -53,7 +53,7 @@ end
 --- Writes run.json, on rank 0. Errors: code 1.
 function Record:write()
   if not self.run:writes() then return end
-  core.file.write(self.run:path("run.json"), json.encode(self.values, { indent = true }) .. "\n")
+  json.write(self.run:path("run.json"), self.values)
 end
 
 ---@class marea.RecordSource

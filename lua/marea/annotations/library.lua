@@ -134,10 +134,11 @@
 ---@field b any
 
 --- Corpus, plan and lock of a recipe.
----@class marea.Prepared
+---@class marea.Prepared: marea.SessionParts
 ---@field corpus marea.Corpus
 ---@field plan marea.Plan
 ---@field lock marea.Lock
+---@field world marea.World
 
 --- A module of lua/marea/cli that is a command.
 ---@class marea.Command

@@ -1,7 +1,7 @@
 -- marea accumulation: one window in N microbatches of B, for every N: loss, gradient, memory.
 
 local accumulation = require "marea.accumulation"
-local core = require "marea.core"
+local arguments = require "marea.cli.arguments"
 local json = require "marea.json"
 local prepare = require "marea.prepare"
 local recipe_of = require "marea.recipe"
@@ -12,10 +12,8 @@ local world_of = require "marea.world"
 local failed = 3
 
 local function define(parser)
-  parser:argument("recipe", "The recipe's file."):argname("RECIPE.lua")
-  parser:argument("settings", "Config values."):args("*"):argname("key=value")
-  parser:option("--step", "Which update's window (default: 1)."):argname("K")
-    :convert(math.tointeger)
+  arguments.recipe(parser)
+  arguments.step(parser)
 end
 
 local function text(report, recipe, world)
@@ -57,11 +55,9 @@ return {
     local run <close> = run_of.open {
       outputs = options.outputs, name = options.run or recipe.name, way = "any", world = world,
     }
-    local report = accumulation.measure(recipe, options.step or 1, {
-      world = world, corpus = prepared.corpus, plan = prepared.plan })
+    local report = accumulation.measure(recipe, options.step, prepared)
     together.on_root(world, function()
-      core.file.write(run:path("accumulation.json"),
-                      json.encode(report, { indent = true }) .. "\n")
+      json.write(run:path("accumulation.json"), report)
       print(options.json and json.encode(report) or text(report, recipe, world))
     end)
     return report.pass and 0 or failed

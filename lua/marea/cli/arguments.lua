@@ -94,6 +94,13 @@ local function reword(problem, command, parser)
   return ("%s (see marea %s --help)"):format(line, command.name)
 end
 
+--- Declares what most commands take: a recipe's file, and key=value for its config.
+---@param parser table of argparse
+function arguments.recipe(parser)
+  parser:argument("recipe", "The recipe's file."):argname("RECIPE.lua")
+  parser:argument("settings", "Values for the recipe's config."):args("*"):argname("key=value")
+end
+
 --- A converter for an option that names an update, for argparse.
 ---@param option string "--until"
 ---@return fun(text: string): integer?, string? convert nil and what is wrong for anything else
@@ -103,6 +110,13 @@ function arguments.update(option)
     if number and number >= 1 then return number end
     return nil, ("%s must be an update of 1 or more, not %s"):format(option, text)
   end
+end
+
+--- Declares --step, the update whose window a command looks at.
+---@param parser table of argparse
+function arguments.step(parser)
+  parser:option("--step", "Which update's window."):argname("K")
+    :convert(arguments.update "--step"):default "1"
 end
 
 --- Reads the words behind a command's name. For a command with `hands_on`, the words of the

@@ -1,8 +1,8 @@
 -- marea compare: two runs or checkpoints, and the first difference between them.
 
 local compare = require "marea.compare"
+local find_checkpoint = require "marea.cli.find_checkpoint"
 local json = require "marea.json"
-local saves = require "marea.saves"
 local together = require "marea.together"
 local world_of = require "marea.world"
 
@@ -39,14 +39,6 @@ local function text(report)
   return table.concat(lines, "\n")
 end
 
-local function find(outputs, word)
-  local folder, problems = saves.resolve(outputs, word)
-  for _, problem in ipairs(problems) do
-    io.stderr:write("marea: passed over: ", problem, "\n")
-  end
-  return folder
-end
-
 ---@type marea.Command
 return {
   name = "compare",
@@ -58,8 +50,8 @@ return {
   end,
   run = function(options)
     local verdict = together.on_root(world_of.get(), function()
-      local report = compare.checkpoints(find(options.outputs, options.a),
-                                         find(options.outputs, options.b))
+      local report = compare.checkpoints(find_checkpoint(options.outputs, options.a),
+                                         find_checkpoint(options.outputs, options.b))
       print(options.json and json.encode(report) or text(report))
       return report.equal and "equal" or "differs"
     end)

@@ -40,7 +40,7 @@ end
 
 local function write_report(outputs, report)
   core.file.make_folder(outputs .. "/doctor")
-  core.file.write(outputs .. "/doctor/doctor.json", json.encode(report, { indent = true }) .. "\n")
+  json.write(outputs .. "/doctor/doctor.json", report)
 end
 
 local function run(options)

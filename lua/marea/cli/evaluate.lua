@@ -1,11 +1,11 @@
 -- marea evaluate: loss per token and token accuracy of a checkpoint on a split.
 
-local core = require "marea.core"
+local arguments = require "marea.cli.arguments"
 local evaluate = require "marea.evaluate"
+local find_checkpoint = require "marea.cli.find_checkpoint"
 local json = require "marea.json"
 local recipe_of = require "marea.recipe"
 local run_of = require "marea.run"
-local saves = require "marea.saves"
 local together = require "marea.together"
 local world_of = require "marea.world"
 
@@ -23,17 +23,13 @@ local function run_command(options)
     way = options.checkpoint == "latest" and "existing" or "any" }
   local session = evaluate.session(recipe, world)
   local folder = together.on_root(world, function()
-    local found, problems = saves.resolve(options.outputs, options.checkpoint, run.folder)
-    for _, problem in ipairs(problems) do
-      io.stderr:write("marea: passed over: ", problem, "\n")
-    end
-    return found
+    return find_checkpoint(options.outputs, options.checkpoint, run.folder)
   end)
   evaluate.load(session, folder)
   local result = evaluate.split(session, options.split)
   result.checkpoint = folder
   together.on_root(world, function()
-    core.file.write(run:path("evaluate.json"), json.encode(result, { indent = true }) .. "\n")
+    json.write(run:path("evaluate.json"), result)
     print(options.json and json.encode(result) or text(result))
   end)
   return 0
@@ -45,8 +41,7 @@ return {
   summary = "Loss per token and token accuracy of a checkpoint on a split.",
   example = "marea evaluate recipes/minimum.lua --split test",
   define = function(parser)
-    parser:argument("recipe", "The recipe's file.")
-    parser:argument("settings", "key=value for the recipe's config."):args("*")
+    arguments.recipe(parser)
     parser:option("--checkpoint", "A checkpoint, a run, or 'latest' of the recipe's run.", "latest")
       :argname("FOLDER")
     parser:option("--split", "train, validation or test.", "test")

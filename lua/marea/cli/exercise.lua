@@ -145,7 +145,7 @@ local function run_command(options)
   local report = exercise.run(recipe, world)
   together.on_root(world, function()
     report.marks = exercise.mark(answers)
-    core.file.write(run:path("exercise.json"), json.encode(report, { indent = true }) .. "\n")
+    json.write(run:path("exercise.json"), report)
     print(options.json and json.encode(report) or text(report))
   end)
   return report.pass and 0 or failed

@@ -14,10 +14,8 @@ local world_of = require "marea.world"
 local failed = 3
 
 local function define(parser)
-  parser:argument("recipe", "The recipe's file."):argname("RECIPE.lua")
-  parser:argument("overrides", "Config values."):args("*"):argname("key=value")
-  parser:option("--step", "Which update's window."):argname("K")
-    :convert(arguments.update "--step"):default "1"
+  arguments.recipe(parser)
+  arguments.step(parser)
   parser:option("--checkpoint", "With the parameters of a checkpoint, a run, or 'latest' of the " ..
                 "recipe's run (default: the first ones)."):argname("FOLDER")
 end
@@ -84,7 +82,7 @@ end
 
 local function run_command(options)
   local world = world_of.get()
-  local recipe = recipe_of.require(options.recipe, options.overrides, world:size())
+  local recipe = recipe_of.require(options.recipe, options.settings, world:size())
   recipe:require_ranks(world:size())
   local prepared = prepare.make(recipe, world)
   plan.require_step(prepared.plan, options.step)
@@ -93,10 +91,9 @@ local function run_command(options)
   }
   local report = parity.run(recipe, {
     step = options.step, checkpoint = find_checkpoint(options, run, world),
-    shared = { world = world, corpus = prepared.corpus, plan = prepared.plan } })
+    shared = prepared })
   local verdict = together.on_root(world, function()
-    local encoded = json.encode(report, { indent = true }) .. "\n"
-    require("marea.core").file.write(run:path("parity.json"), encoded)
+    json.write(run:path("parity.json"), report)
     print(options.json and json.encode(report) or text(report))
     return report.pass and "pass" or "fail"
   end)

@@ -1,5 +1,6 @@
 -- marea prepare: corpus, corpus card, plan and lock of a recipe, into its run's folder.
 
+local arguments = require "marea.cli.arguments"
 local card = require "marea.corpus.card"
 local json = require "marea.json"
 local prepare = require "marea.prepare"
@@ -7,14 +8,9 @@ local recipe_of = require "marea.recipe"
 local run_of = require "marea.run"
 local world_of = require "marea.world"
 
-local function define(parser)
-  parser:argument("recipe", "The recipe's file."):argname("RECIPE.lua")
-  parser:argument("overrides", "Config values."):args("*"):argname("key=value")
-end
-
 local function run_command(options)
   local world = world_of.get()
-  local recipe = recipe_of.require(options.recipe, options.overrides, world:size())
+  local recipe = recipe_of.require(options.recipe, options.settings, world:size())
   local prepared = prepare.make(recipe, world)
   local run <close> = run_of.open {
     outputs = options.outputs, name = options.run or recipe.name, way = "any", world = world,
@@ -38,6 +34,6 @@ return {
   name = "prepare",
   summary = "Write a recipe's corpus, corpus card, plan and lock.",
   example = "marea prepare recipes/minimum.lua seed=3",
-  define = define,
+  define = arguments.recipe,
   run = run_command,
 }

@@ -12,15 +12,13 @@ local together = require "marea.together"
 local world_of = require "marea.world"
 
 local function define(parser)
-  parser:argument("recipe", "The recipe's file."):argname("RECIPE.lua")
-  parser:argument("overrides", "Config values."):args("*"):argname("key=value")
-  parser:option("--step", "Which update's window."):argname("K")
-    :convert(arguments.update "--step"):default "1"
+  arguments.recipe(parser)
+  arguments.step(parser)
 end
 
 -- {{"f32.NAME", tensor}, ...} and the loss, in one dtype.
-local function compute(recipe, dtype, shared, step, named)
-  local session = Session.open(recipe:with { dtype = dtype }, shared)
+local function compute(recipe, dtype, prepared, step, named)
+  local session = Session.open(recipe:with { dtype = dtype }, prepared)
   local model = session.recipe.model(session.config)
   model:materialize { seed = session.config.seed, dtype = dtype }
   local result = reference.gradient(session, model, step)
@@ -30,10 +28,10 @@ local function compute(recipe, dtype, shared, step, named)
   return result
 end
 
-local function write(path, recipe, shared, step)
+local function write(path, recipe, prepared, step)
   local named = {}
-  local f32 = compute(recipe, "f32", shared, step, named)
-  local f64 = compute(recipe, "f64", shared, step, named)
+  local f32 = compute(recipe, "f32", prepared, step, named)
+  local f64 = compute(recipe, "f64", prepared, step, named)
   core.safetensors.write(path, named, {
     objective = recipe.config.objective, step = tostring(step),
     ["loss.f32"] = ("%.17g"):format(f32.loss), ["loss.f64"] = ("%.17g"):format(f64.loss),
@@ -45,15 +43,14 @@ end
 
 local function run_command(options)
   local world = world_of.get()
-  local recipe = recipe_of.require(options.recipe, options.overrides, world:size())
+  local recipe = recipe_of.require(options.recipe, options.settings, world:size())
   local prepared = prepare.make(recipe, world)
   plan.require_step(prepared.plan, options.step)
   local run <close> = run_of.open {
     outputs = options.outputs, name = options.run or recipe.name, way = "any", world = world,
   }
-  local shared = { world = world, corpus = prepared.corpus, plan = prepared.plan }
   together.on_root(world, function()
-    write(run:path("reference.safetensors"), recipe, shared, options.step)
+    write(run:path("reference.safetensors"), recipe, prepared, options.step)
   end)
   return 0
 end

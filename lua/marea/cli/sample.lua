@@ -1,5 +1,6 @@
 -- marea sample: text from a checkpoint of a recipe of text.
 
+local arguments = require "marea.cli.arguments"
 local evaluate = require "marea.evaluate"
 local find_checkpoint = require "marea.cli.find_checkpoint"
 local json = require "marea.json"
@@ -94,8 +95,7 @@ return {
   summary = "Text from a checkpoint of a recipe of text.",
   example = "marea sample recipes/verses.lua --prompt 'And the ' --temperature 0.8 --seed 3",
   define = function(parser)
-    parser:argument("recipe", "The recipe's file.")
-    parser:argument("settings", "key=value for the recipe's config."):args("*")
+    arguments.recipe(parser)
     parser:option("--checkpoint", "A checkpoint, a run, or 'latest' of the recipe's run.", "latest")
       :argname("FOLDER")
     parser:option("--prompt", "What the text begins with.", ""):argname("TEXT"):show_default(false)

@@ -78,8 +78,7 @@ return {
   summary = "Train a recipe.",
   example = "marea train recipes/minimum.lua lr=0.05 objective=per_sequence",
   define = function(parser)
-    parser:argument("recipe", "The recipe's file.")
-    parser:argument("settings", "key=value for the recipe's config."):args("*")
+    arguments.recipe(parser)
     parser:option("--until", "Stop after update N; config.stop does not count then.")
       :argname("N"):convert(arguments.update "--until")
     parser:flag("--continuous", "Do not stop at config.stop.")

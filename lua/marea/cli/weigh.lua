@@ -1,7 +1,6 @@
 -- marea weigh: what every rank, sequence and position weighs under each objective.
 
 local arguments = require "marea.cli.arguments"
-local core = require "marea.core"
 local json = require "marea.json"
 local plan = require "marea.plan"
 local prepare = require "marea.prepare"
@@ -16,17 +15,15 @@ local world_of = require "marea.world"
 local failed = 3
 
 local function define(parser)
-  parser:argument("recipe", "The recipe's file."):argname("RECIPE.lua")
-  parser:argument("overrides", "Config values."):args("*"):argname("key=value")
-  parser:option("--step", "Which update's window."):argname("K")
-    :convert(arguments.update "--step"):default "1"
+  arguments.recipe(parser)
+  arguments.step(parser)
   parser:flag("--measured", "Measure what the recipe's own loop weighs with, on the planned ranks.")
   parser:flag("--positions", "Also print the weight of every supervised position.")
 end
 
 -- All ranks run the loop; rank 0 judges.
-local function measure(recipe, step, shared)
-  local measured = probe.measure(recipe, step, shared)
+local function measure(recipe, step, prepared)
+  local measured = probe.measure(recipe, step, prepared)
   local verdict = probe.judge(measured)
   verdict.sequences, verdict.ranks = measured.sequences, weigh.ranks(measured)
   return verdict
@@ -34,19 +31,18 @@ end
 
 local function run_command(options)
   local world = world_of.get()
-  local recipe = recipe_of.require(options.recipe, options.overrides, world:size())
+  local recipe = recipe_of.require(options.recipe, options.settings, world:size())
   if options.measured then recipe:require_ranks(world:size()) end
   local prepared = prepare.make(recipe, world)
   plan.require_step(prepared.plan, options.step)
   local run <close> = run_of.open {
     outputs = options.outputs, name = options.run or recipe.name, way = "any", world = world,
   }
-  local shared = { world = world, corpus = prepared.corpus, plan = prepared.plan }
-  local verdict = options.measured and measure(recipe, options.step, shared) or nil
+  local verdict = options.measured and measure(recipe, options.step, prepared) or nil
   together.on_root(world, function()
-    local report = weigh.recipe(recipe, options.step, shared)
+    local report = weigh.recipe(recipe, options.step, prepared)
     report.measured = verdict
-    core.file.write(run:path("weigh.json"), json.encode(report, { indent = true }) .. "\n")
+    json.write(run:path("weigh.json"), report)
     print(options.json and json.encode(report) or weigh_text.of(report, options.positions))
   end)
   return (not verdict or verdict.pass) and 0 or failed
