@@ -63,13 +63,8 @@ end
 
 -- Every rank's {ready, hash of its parameters, state of its stream}, in rank order.
 local function gather_votes(trainer, ready)
-  local mine = { ready = ready, hash = trainer.session.model:values():hash(),
-                 stream = trainer.stream:state() }
-  local votes = {}
-  for r, text in ipairs(together.texts(trainer.world, json.encode(mine))) do
-    votes[r] = json.decode(text)
-  end
-  return votes
+  return together.gather(trainer.world, {
+    ready = ready, hash = trainer.session.model:values():hash(), stream = trainer.stream:state() })
 end
 
 -- A rank that is not ready says why; the others hear of it where they wait for it.
