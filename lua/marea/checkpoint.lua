@@ -82,7 +82,7 @@ function checkpoint.write(folder, contents)
   local text = contents.history:text()
   contents.state.history = core.file.sha256(text)
   core.file.write(inside .. "history.jsonl", text)
-  core.file.write(inside .. "state.json", json.encode(contents.state, { indent = true }) .. "\n")
+  json.write(inside .. "state.json", contents.state)
   write_manifest(staging:path(), contents.run, contents.state.update)
   staging:commit()
 end

@@ -182,7 +182,7 @@ end
 ---@param path string
 ---@param record marea.Lock
 function lock.write(path, record)
-  core.file.write(path, json.encode(record, { indent = true }) .. "\n")
+  json.write(path, record)
 end
 
 --- The form of a lock, as files have it.
