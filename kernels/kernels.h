@@ -82,6 +82,10 @@ typedef struct mr_kernels {
   /* c[m, n] = alpha op(a) op(b) + beta c; op transposes where asked. k is never split. */
   int (*gemm)(const mr_launch *l, int transpose_a, int transpose_b, int64_t m, int64_t n, int64_t k,
               double alpha, const void *a, const void *b, double beta, void *c);
+  /* `count` of them, one behind the other in a, b and c; each is worked out by one thread */
+  int (*gemms)(const mr_launch *l, int64_t count, int transpose_a, int transpose_b, int64_t m,
+               int64_t n, int64_t k, double alpha, const void *a, const void *b, double beta,
+               void *c);
   /* y[rows, out] = x[rows, in] w[out, in]^T + b[out]; b may be NULL */
   int (*linear)(const mr_launch *l, int64_t rows, int64_t in, int64_t out, const void *x,
                 const void *w, const void *b, void *y);

@@ -149,3 +149,8 @@ mr_status mr_group_split(mr_group *parent, int color, int key, const char *line,
   }
   return status;
 }
+
+mr_status mr_group_plain_all_reduce(mr_group *group, float *data, int64_t count) {
+  const mr_transport *transport = group->world->transport;
+  return transport->plain_sum ? transport->plain_sum(group, data, count) : MR_OK;
+}

@@ -307,6 +307,16 @@ static mr_status lowest(mr_group *group, int *flag) {
                "set up a group");
 }
 
+static mr_status plain_sum(mr_group *group, float *data, int64_t count) {
+  for (int64_t first = 0; first < count; first += MR_COMM_PIECE) {
+    int64_t piece = count - first < MR_COMM_PIECE ? count - first : MR_COMM_PIECE;
+    MR_TRY(check(MPI_Allreduce(MPI_IN_PLACE, data + first, (int)piece, MPI_FLOAT, MPI_SUM,
+                               of_group(group)->data),
+                 "reduce"));
+  }
+  return MR_OK;
+}
+
 /* ---- start and end ---- */
 
 /* Open MPI on one host copies between processes by a system call that some containers forbid; it
@@ -379,6 +389,7 @@ const mr_transport mr_transport_mpi = {
     .split = split,
     .spread = spread,
     .lowest = lowest,
+    .plain_sum = plain_sum,
     .exchange = exchange,
     .exchanged = exchanged,
     .close = close_world,

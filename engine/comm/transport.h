@@ -88,6 +88,9 @@ struct mr_transport {
   mr_status (*spread)(mr_group *group, void *data, int bytes);
   mr_status (*lowest)(mr_group *group, int *flag);
 
+  /* A blocking sum of f32 in place, for measuring; NULL: there is nothing to do. */
+  mr_status (*plain_sum)(mr_group *group, float *data, int64_t count);
+
   /* Records over the network, for the control board: to all members, or between two ends of a
    * message; theirs[size] or theirs[1]. */
   mr_status (*exchange)(mr_handle *handle, mr_record *theirs, void **request);

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "grad/node.h"
+#include "grad/profile.h"
 
 typedef struct node_list {
   mr_node **item;
@@ -61,6 +63,21 @@ static mr_status list_nodes(backward_run *run, mr_tensor *root) {
     MR_TRY(mr_node_each_input(run->nodes.item[i], list_input, run));
   qsort(run->nodes.item, (size_t)run->nodes.count, sizeof(mr_node *), later_first);
   return MR_OK;
+}
+
+mr_status mr_tape_each_node(mr_tape *tape, mr_tensor *root,
+                            mr_status (*visit)(void *context, mr_node *node), void *context) {
+  backward_run run = {.tape = tape};
+  mr_status status = MR_OK;
+  if (!root->origin)
+    return mr_fail(MR_ERROR_ARGUMENT,
+                   "this result depends on no parameter that requires a "
+                   "gradient");
+  MR_GOTO(list_nodes(&run, root));
+  for (int64_t i = run.nodes.count - 1; i >= 0; i--) MR_GOTO(visit(context, run.nodes.item[i]));
+cleanup:
+  mr_memory_release(run.nodes.item);
+  return status;
 }
 
 static mr_status note_watch(backward_run *run, mr_watch *watch) {
@@ -163,6 +180,20 @@ static mr_status run_backward(mr_call *call) {
   return MR_OK;
 }
 
+static mr_status make_backward(mr_call *call) {
+  MR_TRY(prepare_gradients(call));
+  return run_backward(call);
+}
+
+static mr_status timed_backward(mr_profile *profile, mr_call *call) {
+  if (!profile) return make_backward(call);
+  double began = mr_clock_seconds();
+  mr_status status = make_backward(call);
+  mr_profile_row *row = mr_profile_find(profile, call->op);
+  if (row) row->backward += mr_clock_seconds() - began;
+  return status;
+}
+
 static mr_status leaf_used(void *context, mr_node *node, mr_tensor *input, int argument) {
   (void)context;
   (void)node;
@@ -185,8 +216,7 @@ static mr_status run_node(backward_run *run, mr_node *node, int is_root) {
   mr_status status = MR_OK;
   if (output->gradient) {
     call->output_gradient = mr_tensor_data(output->gradient);
-    MR_GOTO(prepare_gradients(call));
-    MR_GOTO(run_backward(call));
+    MR_GOTO(timed_backward(run->tape->profile, call));
   }
   MR_GOTO(mr_node_each_input(node, leaf_used, run));
   for (int i = 0; i < run->watches; i++)

@@ -29,4 +29,9 @@ void mr_node_consume(mr_node *node);
 typedef mr_status (*mr_node_visit)(void *context, mr_node *node, mr_tensor *input, int argument);
 mr_status mr_node_each_input(mr_node *node, mr_node_visit visit, void *context);
 
+/* Calls `visit(context, node)` for every call that `root` depends on, in the order of recording.
+ * Errors: MR_ERROR_ARGUMENT when it depends on no recorded call; those of `visit`. */
+mr_status mr_tape_each_node(mr_tape *tape, mr_tensor *root,
+                            mr_status (*visit)(void *context, mr_node *node), void *context);
+
 #endif

@@ -36,6 +36,17 @@ typedef struct mr_argument {
 
 typedef struct mr_call mr_call;
 
+/* `count` matrix products c[m, n] = op(a) op(b), or c += where it adds. A batch is of small
+ * products that run beside each other; others are cut into tiles one by one. */
+typedef struct mr_product_shape {
+  int64_t count;
+  int batched, transpose_a, transpose_b;
+  int64_t m, n, k;
+  int adds;
+} mr_product_shape;
+
+typedef mr_status (*mr_product_visit)(void *context, const mr_product_shape *shape);
+
 typedef struct mr_op {
   const char *name;
   const char *text;        /* for the reference: one sentence */
@@ -47,6 +58,8 @@ typedef struct mr_op {
   mr_status (*result)(mr_call *call, mr_shape *shape, mr_dtype *dtype);
   mr_status (*forward)(mr_call *call);
   mr_status (*backward)(mr_call *call); /* NULL: the result never requires a gradient */
+  /* Tells the products of forward and backward to `visit`; NULL for operations without any. */
+  mr_status (*products)(const mr_call *call, mr_product_visit visit, void *context);
 } mr_op;
 
 struct mr_call {

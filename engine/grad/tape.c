@@ -2,8 +2,10 @@
 
 #include <stddef.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "grad/node.h"
+#include "grad/profile.h"
 
 static int is_tensor_kind(mr_argument_kind kind) { return kind <= MR_ARGUMENT_I64; }
 
@@ -47,7 +49,7 @@ static void drop_saved(mr_call *call) {
   }
 }
 
-mr_status mr_tape_apply(mr_tape *tape, mr_call *call) {
+static mr_status apply(mr_tape *tape, mr_call *call) {
   mr_status status = run_forward(call);
   mr_node *node = NULL;
   if (status == MR_OK && tape->paused == 0 && needs_gradient(call)) {
@@ -64,6 +66,16 @@ mr_status mr_tape_apply(mr_tape *tape, mr_call *call) {
     mr_tensor_release(call->output);
     call->output = NULL;
   }
+  return status;
+}
+
+mr_status mr_tape_apply(mr_tape *tape, mr_call *call) {
+  if (!tape->profile) return apply(tape, call);
+  double began = mr_clock_seconds();
+  mr_status status = apply(tape, call);
+  mr_profile_row *row = mr_profile_find(tape->profile, call->op);
+  if (row) row->forward += mr_clock_seconds() - began;
+  if (row) row->calls++;
   return status;
 }
 

@@ -18,7 +18,8 @@
 typedef struct mr_tape {
   int64_t recorded; /* calls so far: each gets the next number */
   int64_t backwards;
-  int paused; /* depth of scopes without gradients */
+  int paused;                 /* depth of scopes without gradients */
+  struct mr_profile *profile; /* gets the time of each call; NULL: no clock is read */
 } mr_tape;
 
 /* Follows the gradients of leaves (parameters): the reducer of a replica. All functions get

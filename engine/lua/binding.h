@@ -101,6 +101,7 @@ void mr_lua_open_reducer(lua_State *L);
 void mr_lua_open_optimizer(lua_State *L);
 void mr_lua_open_compare(lua_State *L);
 void mr_lua_open_process(lua_State *L);
+void mr_lua_open_bench(lua_State *L);
 
 /* The module marea.core. */
 int luaopen_marea_core(lua_State *L);

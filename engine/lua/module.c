@@ -38,7 +38,7 @@ int luaopen_marea_core(lua_State *L) {
       mr_lua_open_fault,     mr_lua_open_tensor,      mr_lua_open_ops,         mr_lua_open_memory,
       mr_lua_open_random,    mr_lua_open_file,        mr_lua_open_safetensors, mr_lua_open_corpus,
       mr_lua_open_world,     mr_lua_open_collectives, mr_lua_open_unit,        mr_lua_open_reducer,
-      mr_lua_open_optimizer, mr_lua_open_compare,     mr_lua_open_process};
+      mr_lua_open_optimizer, mr_lua_open_compare,     mr_lua_open_process,     mr_lua_open_bench};
   make_context(L);
   lua_newtable(L);
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) parts[i](L);

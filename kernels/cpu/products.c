@@ -96,6 +96,11 @@ static void work_out(const mr_product *p, const grid *g, int64_t tile) {
                     p->beta, c, (int)p->n);
 }
 
+void MR_ROW(whole_product)(const mr_product *product) {
+  const grid whole = {product->m, product->n, 1, 1};
+  if (product->m > 0 && product->n > 0) work_out(product, &whole, 0);
+}
+
 /* One team works through the tiles of all products, each thread taking the next. */
 int MR_ROW(products)(const mr_launch *l, int count, const mr_product *products) {
   grid grids[2] = {{0}};

@@ -20,4 +20,7 @@ typedef struct mr_product {
 /* Works out `count` products whose c do not overlap. Extents above INT_MAX are EOVERFLOW. */
 int MR_ROW(products)(const mr_launch *l, int count, const mr_product *products);
 
+/* Works out one product, whole, on the thread that calls. */
+void MR_ROW(whole_product)(const mr_product *product);
+
 #endif

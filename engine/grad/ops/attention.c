@@ -51,6 +51,11 @@ static mr_status backward(mr_call *call) {
                         call->gradient[K], call->gradient[V]);
 }
 
+static mr_status products(const mr_call *call, mr_product_visit visit, void *context) {
+  mr_attention layout = layout_of(call);
+  return mr_packing_products(&layout, visit, context);
+}
+
 const mr_op mr_op_attention = {
     .name = "attention",
     .text =
@@ -83,4 +88,5 @@ const mr_op mr_op_attention = {
     .result = result,
     .forward = forward,
     .backward = backward,
+    .products = products,
 };

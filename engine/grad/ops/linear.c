@@ -33,6 +33,16 @@ static mr_status backward(mr_call *call) {
                         call->gradient[B]);
 }
 
+static mr_status products(const mr_call *call, mr_product_visit visit, void *context) {
+  const mr_shape *w = &call->tensor[W]->shape;
+  int64_t rows = mr_shape_rows(&call->tensor[X]->shape), out = w->extent[0], in = w->extent[1];
+  mr_product_shape y = {1, 0, 0, 1, rows, out, in, 0}, dx = {1, 0, 0, 0, rows, in, out, 0},
+                   dw = {1, 0, 1, 0, out, in, rows, 1};
+  MR_TRY(visit(context, &y));
+  if (call->tensor[X]->requires_gradient) MR_TRY(visit(context, &dx));
+  return call->tensor[W]->requires_gradient ? visit(context, &dw) : MR_OK;
+}
+
 const mr_op mr_op_linear = {
     .name = "linear",
     .text = "Multiplies the last axis by a matrix and adds a bias: x w^T + b.",
@@ -44,4 +54,5 @@ const mr_op mr_op_linear = {
     .result = result,
     .forward = forward,
     .backward = backward,
+    .products = products,
 };

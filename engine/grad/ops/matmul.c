@@ -36,6 +36,16 @@ static mr_status backward(mr_call *call) {
   return MR_OK;
 }
 
+static mr_status products(const mr_call *call, mr_product_visit visit, void *context) {
+  int64_t m = call->tensor[A]->shape.extent[0], k = call->tensor[A]->shape.extent[1];
+  int64_t n = call->tensor[B]->shape.extent[1];
+  mr_product_shape y = {1, 0, 0, 0, m, n, k, 0}, da = {1, 0, 0, 1, m, k, n, 0},
+                   db = {1, 0, 1, 0, k, n, m, 0};
+  MR_TRY(visit(context, &y));
+  if (call->tensor[A]->requires_gradient) MR_TRY(visit(context, &da));
+  return call->tensor[B]->requires_gradient ? visit(context, &db) : MR_OK;
+}
+
 const mr_op mr_op_matmul = {
     .name = "matmul",
     .text = "The product of two matrices.",
@@ -46,4 +56,5 @@ const mr_op mr_op_matmul = {
     .result = result,
     .forward = forward,
     .backward = backward,
+    .products = products,
 };

@@ -94,3 +94,23 @@ mr_status mr_packing_save_starts(mr_call *call, int lengths, int slot) {
   mr_memory_release(block);
   return status;
 }
+
+mr_status mr_packing_products(const mr_attention *layout, mr_product_visit visit, void *context) {
+  static const struct part {
+    int transpose_a, transpose_b, to_scores;
+  } parts[] = {{0, 1, 1}, {0, 0, 0}, {0, 1, 1}, {1, 0, 0}, {0, 0, 0}, {1, 0, 0}};
+  for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+    for (int64_t s = 0; s < layout->sequences; s++) {
+      int64_t rows = layout->lengths[s], size = layout->head_size;
+      mr_product_shape shape = {.count = layout->heads,
+                                .batched = 1,
+                                .transpose_a = parts[i].transpose_a,
+                                .transpose_b = parts[i].transpose_b,
+                                .m = rows,
+                                .n = parts[i].to_scores ? rows : size,
+                                .k = parts[i].to_scores ? size : rows};
+      MR_TRY(visit(context, &shape));
+    }
+  }
+  return MR_OK;
+}

@@ -13,4 +13,9 @@ mr_status mr_packing_check(const mr_call *call, int lengths, int starts, int64_t
 /* Saves the starts of sequences that lie end to end in `slot`: i64, as many as `lengths`. */
 mr_status mr_packing_save_starts(mr_call *call, int lengths, int slot);
 
+/* The products of attention, forward and backward, over all pairs of rows of each sequence: scores
+ * and mix; then the gradients of probabilities, values, queries and keys. `lengths` are read from
+ * host memory. */
+mr_status mr_packing_products(const mr_attention *layout, mr_product_visit visit, void *context);
+
 #endif

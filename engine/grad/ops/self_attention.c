@@ -64,6 +64,11 @@ static mr_status backward(mr_call *call) {
                         part(call, dx, 1), part(call, dx, 2));
 }
 
+static mr_status products(const mr_call *call, mr_product_visit visit, void *context) {
+  mr_attention layout = layout_of(call);
+  return mr_packing_products(&layout, visit, context);
+}
+
 const mr_op mr_op_self_attention = {
     .name = "self_attention",
     .text = "Attention whose queries, keys and values are the three thirds of each row of x.",
@@ -94,4 +99,5 @@ const mr_op mr_op_self_attention = {
     .result = result,
     .forward = forward,
     .backward = backward,
+    .products = products,
 };

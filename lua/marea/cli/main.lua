@@ -30,6 +30,7 @@ main.commands = {
   { "runs", "list runs, how far they came and how they ended" },
   { "clean", "list what need not be kept; --yes removes it" },
   { "export", "weights of a checkpoint as safetensors, for other tools" },
+  { "bench", "how fast a recipe's step is, beside its products alone and PyTorch" },
   { "launch", "start any of these commands on several ranks" },
   { "test", "run the specs" },
 }

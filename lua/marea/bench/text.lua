@@ -1,0 +1,83 @@
+-- What `marea bench` found, for readers.
+
+local table_text = require "marea.cli.table_text"
+
+local text = {}
+
+local function spread(values, digits)
+  local form = "%." .. digits .. "f"
+  return (form .. " (" .. form .. " to " .. form .. ")"):format(values.median, values.low,
+                                                                values.high)
+end
+
+local function head(record)
+  return ("%s: %d parameters, %d tokens a step, %d rank%s of %d thread%s, %d turns of %d steps")
+    :format(record.recipe, record.parameters, record.tokens, record.ranks,
+            record.ranks == 1 and "" or "s", record.threads, record.threads == 1 and "" or "s",
+            record.turns, record.steps_a_turn)
+end
+
+local function main_rows(record)
+  local rows = {
+    { "step", spread(record.ms, 2) .. " ms" },
+    { "tokens a second", ("%.0f"):format(record.tokens_per_second) },
+    { "products of a step", ("%.3f GFLOP"):format(record.gflop_per_step.total) },
+    { "speed", ("%.1f GFLOP/s, %.0f %% of a large product's %.1f"):format(
+        record.gflops, 100 * record.ceiling_share, record.ceiling_gflops) },
+    { "products alone", spread(record.floor_ms, 2) .. " ms" },
+    { "step / products", spread(record.step_to_floor, 2) },
+  }
+  local function add(...) rows[#rows + 1] = { ... } end
+  for i, peer in ipairs(record.torch and record.torch.variants or {}) do
+    local better = #record.torch.variants > 1 and i == record.torch.better
+    add(("PyTorch %s, %d x %d"):format(peer.version, peer.ranks, peer.threads),
+        ("%s ms, %s of a step%s"):format(spread(peer.ms, 2), spread(peer.ratio, 2),
+                                         better and "; its better one" or ""))
+  end
+  add("memory", ("%s at the peak; resident %s"):format(table_text.bytes(record.memory_peak),
+                                                       table_text.bytes(record.resident_peak)))
+  add("sent", table_text.bytes(record.bytes_sent) .. " a step")
+  add("disturbed", ("%.1f %% of the time, %.1f %% in the worst turn"):format(
+    100 * record.disturbed.share, 100 * record.disturbed.most))
+  return rows
+end
+
+local function profile_text(profile)
+  local rows = { { "operation", "calls", "forward ms", "backward ms", "share" } }
+  local function share(ms) return ("%.1f %%"):format(100 * ms / profile.total) end
+  for _, row in ipairs(profile.operations) do
+    rows[#rows + 1] = { row.name, ("%g"):format(row.calls), ("%.3f"):format(row.forward),
+                        ("%.3f"):format(row.backward), share(row.forward + row.backward) }
+  end
+  for _, name in ipairs { "window", "zero_grad", "norm", "optimizer", "waiting", "rest" } do
+    local ms = profile.parts[name]
+    if ms then rows[#rows + 1] = { name, "", ("%.3f"):format(ms), "", share(ms) } end
+  end
+  rows[#rows + 1] = { "total", "", ("%.3f"):format(profile.total), "", "" }
+  return table_text.of(rows, { false, true, true, true, true })
+end
+
+local function collectives_text(record)
+  local rows = { { "all-reduce", "us", "MPI us", "to MPI", "mean / sum, divide" } }
+  for _, row in ipairs(record.sizes) do
+    rows[#rows + 1] = { table_text.bytes(row.bytes), ("%.1f"):format(row.microseconds),
+                        ("%.1f"):format(row.mpi_microseconds), ("%.2f"):format(row.to_mpi),
+                        ("%.2f"):format(row.mean_to_sum) }
+  end
+  local overlap = record.overlap and
+    ("\nan update: %.2f ms with overlap, %.2f ms without"):format(record.overlap.with_ms,
+                                                                  record.overlap.without_ms) or ""
+  return table_text.of(rows, { true, true, true, true, true }) .. overlap
+end
+
+--- The record as text.
+---@param record table bench.json
+---@return string
+function text.of(record)
+  local parts = { head(record), table_text.of(main_rows(record), { false, false }) }
+  if record.profile then parts[#parts + 1] = "\n" .. profile_text(record.profile) end
+  if record.collectives then parts[#parts + 1] = "\n" .. collectives_text(record.collectives) end
+  return table.concat(parts, "\n")
+end
+
+return text

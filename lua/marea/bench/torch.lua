@@ -1,0 +1,121 @@
+-- PyTorch as a peer: a process that does steps of the same model when it is told to, so that both
+-- take turns. It is told through a pipe and answers through a named one: while it works this
+-- process sleeps.
+
+local core = require "marea.core"
+local fault = require "marea.fault"
+local json = require "marea.json"
+local launch = require "marea.launch"
+
+---@class marea.Torch
+---@field ranks integer
+---@field threads integer of each rank
+---@field version string of PyTorch
+local Torch = {}
+Torch.__index = Torch
+
+local torch = {}
+
+local interpreters = { "python3", "/usr/bin/python3" }
+
+--- A python3 that has PyTorch.
+---@return string? interpreter nil where none is found
+function torch.find()
+  for _, name in ipairs(interpreters) do
+    if os.execute(name .. " -c 'import torch' >/dev/null 2>&1") then return name end
+  end
+end
+
+local function unfit(reason)
+  fault.raise_at(2, "", "--against torch compares models of nn.Transformer with layer norms, " ..
+                 "f32 and no dropout; %s", reason)
+end
+
+-- The model as torch_gpt.py expects it.
+local function description_of(session)
+  local o, config = session.model.options, session.config
+  if not o or not o.heads or not o.vocabulary then unfit "this recipe's is another" end
+  if o.norm_kind ~= "layer" then unfit "this recipe has other norms" end
+  if config.dtype ~= "f32" then unfit("this recipe's dtype is " .. config.dtype) end
+  if o.dropout ~= 0 then unfit "this recipe has dropout" end
+  return { layers = o.layers, width = o.width, hidden = o.hidden, heads = o.heads,
+           vocabulary = o.vocabulary, classes = o.classes, context = o.context, norm = o.norm,
+           activation = o.activation, causal = o.causal, tied = o.tied or false,
+           bias = o.bias ~= false, optimizer = session.optimizer.kind,
+           clip_norm = config.clip_norm or false }
+end
+
+-- lengths[rank][microbatch] of the first window, dealt anew to `ranks`: the same sequences on each
+-- number of ranks. nil where a microbatch does not have a sequence for each.
+local function deal(session, ranks)
+  local planned = session.plan[1]
+  local lengths = {}
+  for r = 1, ranks do lengths[r] = json.array {} end
+  for at, microbatches in ipairs(planned) do
+    for m, ids in ipairs(microbatches) do
+      local parts = ranks // #planned
+      if parts < 1 or #ids < parts then return nil end
+      for i, id in ipairs(ids) do
+        local of_rank = lengths[(at - 1) * parts + (i - 1) % parts + 1]
+        of_rank[m] = of_rank[m] or json.array {}
+        table.insert(of_rank[m], session.corpus:sequence(id).length)
+      end
+    end
+  end
+  return lengths
+end
+
+--- Starts a peer. Errors: code 4 when it does not come up.
+---@param interpreter string as torch.find gives it
+---@param session marea.Session built
+---@param ranks integer a multiple of the recipe's ranks
+---@param threads integer of each
+---@return marea.Torch? peer nil where the window cannot be dealt to so many ranks
+function torch.start(interpreter, session, ranks, threads)
+  local description = description_of(session)
+  description.lengths = deal(session, ranks)
+  if not description.lengths then return nil end
+  description.ranks, description.threads = ranks, threads
+  local self = setmetatable({ ranks = ranks, threads = threads }, Torch)
+  self.answers, self.errors = os.tmpname(), os.tmpname()
+  os.remove(self.answers)
+  assert(os.execute("mkfifo " .. launch.quote(self.answers)))
+  local script = launch.root() .. "/lua/marea/bench/torch_gpt.py"
+  self.input = assert(io.popen(("exec %s %s %s >%s 2>%s"):format(
+    interpreter, launch.quote(script), launch.quote(json.encode(description)),
+    launch.quote(self.answers), launch.quote(self.errors)), "w"))
+  self.output = assert(io.open(self.answers, "r"))
+  self.version = self:answer().version
+  return self
+end
+
+--- Reads one answer. Errors: code 4 when the peer has ended.
+---@return table answer
+function Torch:answer()
+  local line = self.output:read "l"
+  if line then return json.decode(line) end
+  local said = core.file.read(self.errors):match "([^\n]+)%s*$" or "it said nothing"
+  fault.raise_at(4, "", "PyTorch ended: %s", said)
+end
+
+--- Does steps and tells the milliseconds of each.
+---@param count integer
+---@return number[] milliseconds
+function Torch:steps(count)
+  self.input:write(count, "\n")
+  self.input:flush()
+  local answer = self:answer()
+  self.peak = math.max(self.peak or 0, answer.peak)
+  return answer.ms
+end
+
+--- Ends the peer.
+function Torch:close()
+  self.input:close()
+  self.output:close()
+  os.remove(self.answers)
+  os.remove(self.errors)
+end
+Torch.__close = Torch.close
+
+return torch

@@ -1,0 +1,83 @@
+-- marea bench: how fast a recipe's training step is, beside its matrix products alone and PyTorch.
+
+local bench = require "marea.bench"
+local core = require "marea.core"
+local fault = require "marea.fault"
+local json = require "marea.json"
+local recipe_of = require "marea.recipe"
+local run_of = require "marea.run"
+local together = require "marea.together"
+local world_of = require "marea.world"
+
+local function seconds(text)
+  local value = tonumber(text)
+  if not value or not (value > 0 and value <= 3600) then
+    return nil, ("--seconds must be a number above 0, got %s"):format(text)
+  end
+  return value
+end
+
+local function define(parser)
+  parser:argument("recipe", "The recipe's file.")
+  parser:argument("settings", "key=value for the recipe's config."):args("*")
+  parser:option("--against", "A peer to take turns with."):argname("torch"):choices { "torch" }
+  parser:flag("--profile", "Also where the time goes, by operation.")
+  parser:flag("--collectives", "Also all-reduces by size, means and overlap, on several ranks.")
+  parser:option("--seconds", "How long turns are taken."):argname("N"):convert(seconds)
+    :default "20"
+end
+
+-- PyTorch on as many cores as this run has: in one process, and as one process a core.
+local function start_peers(session)
+  local torch = require "marea.bench.torch"
+  local interpreter = torch.find()
+  if not interpreter then
+    fault.raise_at(4, "", "--against torch: no python3 here can import torch; on Debian it is " ..
+                   "the package python3-torch")
+  end
+  local ranks, threads = session.world:size(), core.device().threads
+  local peers = { torch.start(interpreter, session, ranks, threads) }
+  if threads > 1 then
+    peers[#peers + 1] = torch.start(interpreter, session, ranks * threads, 1)
+  end
+  return peers
+end
+
+local function complete(record, recipe, options, world)
+  local device = core.device()
+  record.recipe, record.config = recipe.name, require("marea.config").values(recipe.config)
+  record.ranks, record.threads, record.seconds = world:size(), device.threads, options.seconds
+  record.machine = { host = core.process.host(), cores = core.process.cores(), blas = device.blas,
+                     instruction_set = device.instruction_set }
+  record.date = os.date "!%Y-%m-%dT%H:%M:%SZ"
+  record.marea = require "marea.version"
+  return record
+end
+
+local function run_command(options)
+  local world = world_of.get()
+  local recipe = recipe_of.require(options.recipe, options.settings, world:size())
+  if options.collectives and world:size() == 1 then
+    fault.raise_at(2, "", "--collectives measures between ranks: marea launch -n 2 bench ...")
+  end
+  local run <close> = run_of.open {
+    outputs = options.outputs, name = options.run or recipe.name, way = "any", world = world }
+  local record = bench.measure(recipe, world, {
+    seconds = options.seconds, profile = options.profile, collectives = options.collectives,
+    peers = options.against and start_peers })
+  together.on_root(world, function()
+    complete(record, recipe, options, world)
+    core.file.write(run:path "bench.json", json.encode(record, { indent = true }) .. "\n")
+    print(options.json and json.encode(record) or require("marea.bench.text").of(record))
+  end)
+  return 0
+end
+
+---@type marea.Command
+return {
+  name = "bench",
+  summary = "Measure a recipe's training step beside its matrix products alone, and PyTorch.",
+  example = "marea bench recipes/gpt.lua size=M --against torch --profile",
+  define = define,
+  run = run_command,
+}
