@@ -1,6 +1,5 @@
 /* Feeds arbitrary bytes to the readers of tensor files and corpora. Whatever they accept is read
- * to its last byte, so that a range the checks let through is seen by the sanitizers. Build:
- *   clang -g -fsanitize=fuzzer,address,undefined -Iengine -I. spec/fuzz/safetensors.c ... */
+ * to its last byte, so that a range the checks let through is seen by the sanitizers. */
 #include "store/safetensors.h"
 
 #include <stddef.h>
