@@ -11,17 +11,18 @@ A training engine in C for recipes in Lua 5.4: what is averaged over what is sai
   labels = { "machine-learning", "mpi", "numeric" },
 }
 supported_platforms = { "linux", "macosx" }
-dependencies = { "lua ~> 5.4", "dkjson >= 2.5", "argparse >= 0.7" }
-external_dependencies = {
-  MPI = { header = "mpi.h" },
-  OPENSSL = { header = "openssl/evp.h" },
-  JANSSON = { header = "jansson.h" },
-}
-test_dependencies = { "busted >= 2.1" }
+dependencies = { "lua ~> 5.4", "dkjson >= 2.5" }
+test_dependencies = { "busted >= 2.1", "argparse >= 0.7" }
+-- What else is needed, CMake finds: MPI, OpenBLAS, libcrypto, jansson and OpenMP. The program marea
+-- is none of the rock's: `cmake --install` installs it with its recipes.
 build = {
-  type = "command",
-  build_command = "cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release && ninja -C build",
-  install_command = "mkdir -p $(LUADIR) $(LIBDIR)/marea && cp -R lua/marea $(LUADIR)/ && " ..
-    "cp build/lib/marea/core.so $(LIBDIR)/marea/",
+  type = "cmake",
+  variables = {
+    CMAKE_BUILD_TYPE = "Release",
+    CMAKE_INSTALL_PREFIX = "$(PREFIX)",
+    MAREA_LUADIR = "$(LUADIR)",
+    MAREA_LIBDIR = "$(LIBDIR)",
+    MAREA_MODULE_ONLY = "ON",
+  },
 }
 test = { type = "command", command = "./marea test" }

@@ -1,5 +1,6 @@
 -- marea test: every spec, each test counted once.
 
+local core = require "marea.core"
 local fault = require "marea.fault"
 local launch = require "marea.launch"
 
@@ -62,8 +63,12 @@ local function run(options)
   if launch.under_launcher() then
     fault.raise_at(2, "", "test: starts mpirun itself; run it without mpirun")
   end
-  local suite = require "marea.spec.suite"
-  local paths = move_to_root(#options.files > 0 and options.files or { launch.root() .. "/spec" })
+  local suite, all = require "marea.spec.suite", launch.root() .. "/spec"
+  if #options.files == 0 and not core.file.is_folder(all) then
+    fault.raise_at(2, "", "test: an installed marea comes without specs: name files of your " ..
+                   "own, or run ./marea test in a checkout")
+  end
+  local paths = move_to_root(#options.files > 0 and options.files or { all })
   local runs = suite.plan(suite.find(paths), options.ranks or default_worlds, options.filter)
   if #runs == 0 then
     fault.raise_at(2, "", "test: no spec file under %s", table.concat(paths, ", "))
