@@ -6,9 +6,14 @@
 
 #include "lua/binding.h"
 
+/* Of what is written as an address, the type is told. */
 static void bad_argument(lua_State *L, const mr_op *op, int i, const char *expected, int index) {
+  int type = lua_type(L, index);
+  const char *found = type == LUA_TTABLE || type == LUA_TFUNCTION || type == LUA_TTHREAD
+                          ? lua_pushfstring(L, "a %s", lua_typename(L, type))
+                          : luaL_tolstring(L, index, NULL);
   (void)mr_lua_error(L, MR_ERROR_ARGUMENT, "%s: %s must be %s, got %s", op->name,
-                     op->argument[i].name, expected, luaL_tolstring(L, index, NULL));
+                     op->argument[i].name, expected, found);
 }
 
 static void note_real(lua_State *L, mr_call *call, int i, mr_tensor *tensor, int *seen) {

@@ -6,8 +6,15 @@
 -- them have a target. A batch of zero sequences has zero rows and is like any other.
 
 local core = require "marea.core"
+local strict = require "marea.strict"
 
 local batch = {}
+
+-- What every batch has is set in it; the rest may be absent.
+local meta = { __name = "batch" }
+meta.__index = strict.refusal(meta, "a batch", { code = 1, optional = { "update", "seed" }, names = {
+  "ids", "targets", "positions", "sequence_ids", "lengths", "starts", "sequences", "tokens", "rows",
+  "supervised" } })
 
 local ignored = -100
 
@@ -68,7 +75,7 @@ function batch.build(corpus, sequences, options)
     made.tokens = made.tokens + #rows
     first = first + (padded_length or sequence.length)
   end
-  return made
+  return setmetatable(made, meta)
 end
 
 local tensor_names = { "ids", "targets", "positions", "sequence_ids", "lengths", "starts" }

@@ -127,9 +127,23 @@ local function each_override(overrides)
   return list
 end
 
+-- What other tools call it.
+local also_called = {
+  learning_rate = "lr", batch_size = "batch_size_per_rank", batchsize = "batch_size_per_rank",
+  micro_batch_size = "batch_size_per_rank", steps = "updates", max_steps = "updates",
+  iterations = "updates", accumulation_steps = "accumulation", grad_accumulation = "accumulation",
+  gradient_accumulation_steps = "accumulation", world_size = "ranks", max_grad_norm = "clip_norm",
+  grad_clip = "clip_norm", eval_every = "evaluate_every", save_steps = "save_every",
+  precision = "dtype", random_seed = "seed",
+}
+
+local function near_key(key, keys)
+  return nearest.find(key, keys) or also_called[nearest.find(key, sorted_keys(also_called))]
+end
+
 local function unknown_key(key, rules)
   local keys = sorted_keys(rules)
-  local near = nearest.find(key, keys)
+  local near = near_key(key, keys)
   return ("config has no key %q; %s"):format(
     key, near and ("did you mean %q?"):format(near) or "it has " .. table.concat(keys, ", "))
 end
@@ -222,15 +236,35 @@ function config.resolve(options)
   return values, rules
 end
 
+-- Keys of its own that a view was asked for; every view has an entry.
+local asked = setmetatable({}, { __mode = "k" })
+
+--- Keys of a recipe's own that nobody has asked a view for and that are near a key of all recipes:
+--- they look like typos.
+---@param view marea.Config what config.read_only made
+---@return {[1]: string, [2]: string}[] pairs_of_keys its own, and the near one; sorted
+function config.likely_typos(view)
+  local found, names = {}, sorted_keys(known)
+  for key in pairs(view) do
+    local near = not known[key] and not asked[view][key] and near_key(key, names)
+    if near then found[#found + 1] = { key, near } end
+  end
+  return found
+end
+
 --- A read-only view of resolved values, as callbacks of a recipe get it. Writing raises, and so
 --- does reading a key that is not declared. `pairs` walks the set keys in sorted order.
 ---@param values table<string, any>
 ---@param rules table<string, marea.Rule> keys that may be asked for
 ---@return marea.Config view
 function config.read_only(values, rules)
-  return setmetatable({}, {
+  local view, own = {}, {}
+  asked[view] = own
+  return setmetatable(view, {
+    __name = "config",
     __index = function(_, key)
       local value = values[key]
+      own[key] = true
       if value == nil and not rules[key] then
         fault.raise(2, "%s", unknown_key(tostring(key), rules))
       end

@@ -1,6 +1,7 @@
 -- marea: what a recipe or script gets from require "marea". Parts are loaded when first used.
 
 local core = require "marea.core"
+local strict = require "marea.strict"
 
 core.set_library(debug.getinfo(1, "S").source:match("^(@.*[/\\])init%.lua$") or "@")
 
@@ -8,10 +9,7 @@ local marea = {
   version = require "marea.version",
 }
 
-local parts = {
-  nn = true, optim = true, objective = true, sampler = true, corpus = true, schedule = true,
-  tensor = true, random = true,
-}
+local parts = { "corpus", "nn", "objective", "optim", "random", "sampler", "schedule", "tensor" }
 
 --- Declares a recipe: the file returns what this returns. Fields are checked when it is loaded.
 ---@param definition marea.Definition
@@ -47,11 +45,18 @@ function marea.replicate(model, options)
                                       { reduction = options.reduction })
 end
 
+local refuse = strict.refusal(marea, "marea", { names = parts })
+
+require("marea.tensor_refusals").install()
+
 return setmetatable(marea, {
   __index = function(self, name)
-    if not parts[name] then return nil end
-    local part = require("marea." .. name)
-    rawset(self, name, part)
-    return part
+    for _, part in ipairs(parts) do
+      if part == name then
+        rawset(self, name, strict.names(require("marea." .. name), "marea." .. name))
+        return rawget(self, name)
+      end
+    end
+    return refuse(self, name)
   end,
 })

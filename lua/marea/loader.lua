@@ -54,9 +54,19 @@ local function module_beside(context, name)
   end
 end
 
+local function refuse_missing(name)
+  if package.loaded[name] ~= nil or package.preload[name] or
+      package.searchpath(name, package.path) or package.searchpath(name, package.cpath) then
+    return
+  end
+  fault.raise(2, "there is no module %q, neither beside the recipe nor in Lua's package.path",
+              name)
+end
+
 local function require_from(context, name)
   local path = module_beside(context, name)
   if not path then
+    refuse_missing(name)
     local found = package.searchpath(name, package.path)
     if found and found:sub(1, #library_folder) ~= library_folder and name ~= "marea" then
       record(context, name, found)
@@ -90,8 +100,15 @@ local function environment_for(context)
 end
 
 -- A recipe that ended the process itself would leave no message and no exit code that means
--- anything, so one that calls os.exit is refused. Scripts may.
-local function forbid_exit(environment)
+-- anything, and random numbers that no seed of the config decides differ between ranks and runs: a
+-- recipe that calls os.exit or math.random is refused. Scripts may.
+local function forbid(environment)
+  local function refuse_random()
+    fault.raise(2, "a recipe cannot call math.random, which draws other numbers on each rank and " ..
+                "in each run; use marea.random.stream(seed, number)")
+  end
+  environment.math = setmetatable({ random = refuse_random, randomseed = refuse_random },
+                                  { __index = math })
   environment.os = setmetatable({
     exit = function()
       fault.raise(2, "a recipe cannot call os.exit; it can raise an error")
@@ -119,7 +136,7 @@ function loader.run(path, ...)
   context.text = text
   record(context, name_beside(context.folder, path), path)
   local code = code_of_text(text)
-  if code == 2 then forbid_exit(context.environment) end
+  if code == 2 then forbid(context.environment) end
   local function blame(raised)
     if fault.is(raised) then return raised end
     return fault.new(code, fault.seize(raised).message)

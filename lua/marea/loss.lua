@@ -2,6 +2,7 @@
 
 local batch = require "marea.batch"
 local fault = require "marea.fault"
+local kind = require "marea.kind"
 
 local loss = {}
 
@@ -11,18 +12,14 @@ local function expected_shape(term, made)
   return { made.rows }, "one loss per position"
 end
 
-local function is_tensor(value)
-  return type(value) == "userdata" and (debug.getmetatable(value) or {}).__name == "marea.tensor"
-end
-
 local function shape_text(tensor) return "[" .. table.concat(tensor:shape(), ",") .. "]" end
 
 local function check(term, value, made, named)
   local what = named and ("recipe.loss: " .. term.name) or "recipe.loss"
   local shape, meaning = expected_shape(term, made)
   local wanted = "[" .. table.concat(shape, ",") .. "]"
-  if not is_tensor(value) then
-    fault.raise(1, "%s must be a tensor %s (%s), got %s", what, wanted, meaning, type(value))
+  if not kind.is_tensor(value) then
+    fault.raise(1, "%s must be a tensor %s (%s), got %s", what, wanted, meaning, kind.of(value))
   end
   if shape_text(value) ~= wanted then
     fault.raise(1, "%s must have shape %s (%s), got %s", what, wanted, meaning, shape_text(value))
@@ -50,8 +47,19 @@ end
 -- is: a mean over nothing is not a number, and 0 times that would not be 0.
 local function is_silent(term, made) return term.unit == "microbatch" and made.tokens == 0 end
 
+-- Refuses what is no batch and no weights of one, before the model sees it.
+local function check_arguments(session, made, weights)
+  if type(made) ~= "table" or type(rawget(made, "rows")) ~= "number" then
+    fault.raise(1, "the loss is of a batch of the window, got %s", kind.of(made))
+  end
+  if kind.is_tensor(weights) or session.named_terms and type(weights) == "table" then return end
+  fault.raise(1, "the loss expects the batch's weights, window:weights(batch), got %s",
+              kind.of(weights))
+end
+
 --- Sum over all terms of coefficient * sum(weight * loss).
---- Errors, code 1: a loss that is no tensor, or not of the shape that its term's unit asks for.
+--- Errors, code 1: no batch or no weights; a loss that is no tensor, or not of the shape that its
+--- term's unit asks for.
 ---@param session marea.Session its statistics get the sum, unweighted, of the first term that has
 ---  one loss per position, and add up the result where they have a field `weighted`; its probe, if
 ---  it has one, is added to the losses
@@ -60,11 +68,12 @@ local function is_silent(term, made) return term.unit == "microbatch" and made.t
 ---@param weights marea.Weights as window:weights gives them
 ---@return marea.tensor loss a scalar
 function loss.weighted(session, model, made, weights)
+  check_arguments(session, made, weights)
   local losses = session.recipe.loss(model, made)
   if not session.named_terms then losses, weights = { loss = losses }, { loss = weights } end
   if type(losses) ~= "table" then
     fault.raise(1, "recipe.loss must return a table {name = tensor} for the objective's terms, " ..
-                "got %s", type(losses))
+                "got %s", kind.of(losses))
   end
   local total
   for t, term in ipairs(session.terms) do

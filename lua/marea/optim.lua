@@ -2,6 +2,7 @@
 
 local core = require "marea.core"
 local fault = require "marea.fault"
+local kind = require "marea.kind"
 local options_of = require "marea.options"
 
 local optim = {}
@@ -34,7 +35,7 @@ function Optimizer:restore(steps) self.core:restore(steps) end
 local function unit_of(parameters, what)
   if type(parameters) ~= "table" or not parameters.unit then
     fault.raise(2, "%s expects the model that the recipe's optimizer callback was given, got %s",
-                what, type(parameters))
+                what, kind.of(parameters))
   end
   return parameters.unit
 end
@@ -42,7 +43,7 @@ end
 local function learning_rate(given, what)
   local lr = given.lr
   if type(lr) ~= "number" or not (lr >= 0 and lr < math.huge) then
-    fault.raise(2, "%s: lr must be a finite number of at least 0, got %s", what, tostring(lr))
+    fault.raise(2, "%s: lr must be a finite number of at least 0, got %s", what, kind.shown(lr))
   end
   return lr
 end
@@ -68,7 +69,7 @@ end
 ---@return marea.Optimizer
 function optim.SGD(parameters, given)
   local names = { "momentum", "nesterov", "decay", "decay_all" }
-  options_of.check(given, "optim.SGD", { "lr", table.unpack(names) })
+  given = options_of.check(given, "optim.SGD", { "lr", table.unpack(names) })
   return new("SGD", learning_rate(given, "optim.SGD"),
              core.sgd(unit_of(parameters, "optim.SGD"), pick(given, names)))
 end
@@ -83,7 +84,7 @@ end
 ---@return marea.Optimizer
 function optim.AdamW(parameters, given)
   local names = { "beta1", "beta2", "epsilon", "decay", "decay_all" }
-  options_of.check(given, "optim.AdamW", { "lr", table.unpack(names) })
+  given = options_of.check(given, "optim.AdamW", { "lr", table.unpack(names) })
   return new("AdamW", learning_rate(given, "optim.AdamW"),
              core.adamw(unit_of(parameters, "optim.AdamW"), pick(given, names)))
 end

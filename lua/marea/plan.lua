@@ -10,6 +10,7 @@
 local core = require "marea.core"
 local fault = require "marea.fault"
 local json = require "marea.json"
+local kind = require "marea.kind"
 
 local plan = {}
 
@@ -40,7 +41,7 @@ end
 local function check_id(id, place, corpus)
   if math.type(id) ~= "integer" then
     refuse("%s: expected a sequence id, an integer from 1 to %d, got %s", place, corpus.size,
-           type(id) == "string" and ("%q"):format(id) or tostring(id))
+           kind.shown(id))
   end
   if id < 1 or id > corpus.size then
     refuse("%s: expected a sequence id from 1 to %d, got %d, which the corpus does not have", place,

@@ -5,8 +5,10 @@
 local anchor = require "marea.anchor"
 local config = require "marea.config"
 local fault = require "marea.fault"
+local kind = require "marea.kind"
 local loader = require "marea.loader"
 local nearest = require "marea.nearest"
+local recipe_lines = require "marea.recipe_lines"
 local weightings = require "marea.weightings"
 
 local recipe = {}
@@ -44,10 +46,14 @@ local function default_accumulate(replica, window)
   end
 end
 
+-- Where the recipe was declared last, as "file:line: ".
+local declared_at
+
 --- Declares a recipe; also `marea.recipe`. The file returns what this returns.
 ---@param definition marea.Definition name, corpus, model, optimizer and plan must be there
 ---@return marea.Declaration declaration
 function recipe.declare(definition)
+  declared_at = fault.where()
   return setmetatable({ definition = definition }, declaration)
 end
 
@@ -58,27 +64,9 @@ function recipe.is(value)
   return type(value) == "table" and getmetatable(value) == declaration
 end
 
--- "recipes/x.lua:12": the line on which a field is set, else the line of the declaration, else "".
-local function finder(path, text)
-  return function(key)
-    if not text then return path or "" end
-    local number, declared = 0, nil
-    for line in (text .. "\n"):gmatch("(.-)\n") do
-      number = number + 1
-      local code = line:gsub("%-%-.*$", "")
-      if code:find("%f[%w_]recipe%s*[{(]") then declared = declared or number end
-      local _, last = code:find("%f[%w_]" .. key:gsub("%W", "%%%0") .. "%s*=")
-      if last and key ~= "" and declared and code:sub(last + 1, last + 1) ~= "=" then
-        return ("%s:%d"):format(path, number)
-      end
-    end
-    return declared and ("%s:%d"):format(path, declared) or path
-  end
-end
-
 local function has_type(value, kinds)
-  for _, kind in ipairs(kinds) do
-    if type(value) == kind then return true end
+  for _, name in ipairs(kinds) do
+    if type(value) == name then return true end
   end
   return false
 end
@@ -86,7 +74,7 @@ end
 local function check_fields(definition, place)
   if type(definition) ~= "table" then
     fault.raise_at(2, place(""), "marea.recipe expects one table, got %s",
-                   definition == nil and "nothing" or type(definition))
+                   kind.of(definition))
   end
   for key in pairs(definition) do
     if not fields[key] then
@@ -200,7 +188,7 @@ function recipe.resolve(declared, options)
   options = options or {}
   local context = options.context or { files = {} }
   local definition = declared.definition
-  local place = finder(context.path, context.text)
+  local place = recipe_lines.finder(context.path, context.text)
   check_fields(definition, place)
   local given = given_config(definition, place)
   local values, rules = config.resolve {
@@ -252,16 +240,21 @@ function recipe.of_loss(loss)
 end
 
 --- Loads a recipe's file. A script gets the words as its `...`.
---- Errors: as loader.run and recipe.resolve.
+--- Errors: as loader.run and recipe.resolve; code 2 for a recipe that is declared, not returned.
 ---@param path string
 ---@param overrides? string[]|table<string, any> "key=value" words, or values by key
 ---@param world_size? integer default of config.ranks
 ---@return marea.Recipe? loaded nil for a script, which has been run: the file returned no recipe
 ---@return any ... what a script returned
 function recipe.load(path, overrides, world_size)
+  declared_at = nil
   local context = loader.run(path, table.unpack(overrides or {}))
   local declared = context.results[1]
   if not recipe.is(declared) then
+    if declared == nil and declared_at and declared_at:sub(1, #path + 1) == path .. ":" then
+      fault.raise_at(2, declared_at:sub(1, -3), "this recipe is declared and not returned; " ..
+                     "write: return marea.recipe { ... }")
+    end
     return nil, table.unpack(context.results, 1, context.results.n)
   end
   return recipe.resolve(declared, { overrides = overrides, world_size = world_size,
@@ -274,8 +267,11 @@ end
 ---@param world_size? integer default of config.ranks
 ---@return marea.Recipe loaded
 function recipe.require(path, overrides, world_size)
-  local found = recipe.load(path, overrides, world_size)
-  if not found then fault.raise_at(2, path, "this file returns no recipe") end
+  local found, other = recipe.load(path, overrides, world_size)
+  if not found then
+    fault.raise_at(2, path, "this file returns %s; it must end in return marea.recipe { ... }",
+                   other == nil and "no recipe" or kind.of(other) .. " and no recipe")
+  end
   return found
 end
 

@@ -8,6 +8,7 @@ local core = require "marea.core"
 local documents = require "marea.corpus.documents"
 local fault = require "marea.fault"
 local json = require "marea.json"
+local kind = require "marea.kind"
 local options = require "marea.options"
 local plan_of = require "marea.plan"
 
@@ -17,6 +18,16 @@ local function ids_of(rows)
   local ids = {}
   for i, row in ipairs(rows) do ids[i] = row.id end
   return ids
+end
+
+-- The config answers to a name with an integer, a list of rows with nothing.
+local function check_arguments(rows, c, what)
+  local right = type(rows) == "table" and type(c) == "table" and rows ~= c and
+    (#rows > 0 or next(rows) == nil and getmetatable(rows) == nil)
+  if not right or math.type(c.updates) ~= "integer" then
+    fault.raise(2, "%s expects the rows and the config that the plan callback was given, got %s " ..
+                "and %s", what, kind.of(rows), kind.of(c))
+  end
 end
 
 -- Shuffles a list in place (Fisher-Yates).
@@ -72,6 +83,7 @@ end
 ---@param given? {limit: integer} limit in inputs, 64 unless given
 ---@return marea.Plan plan
 function sampler.by_length(rows, c, given)
+  check_arguments(rows, c, "sampler.by_length")
   options.check(given, "sampler.by_length", { "limit" })
   local limit = options.integer(given and given.limit or 64, "sampler.by_length: limit", 1)
   local short, long = {}, {}
@@ -158,6 +170,7 @@ end
 ---@return marea.Plan plan
 function sampler.shuffled(rows, c, given)
   local what = "sampler.shuffled"
+  check_arguments(rows, c, what)
   given = options.check(given, what, { "last" })
   local size = c.ranks * c.accumulation * c.batch_size_per_rank
   return in_epochs(rows, c, what, given.last, function(order, position)
@@ -250,6 +263,7 @@ end
 ---@return marea.Plan plan
 function sampler.token_budget(rows, c, given)
   local what = "sampler.token_budget"
+  check_arguments(rows, c, what)
   given = options.check(given, what, { "tokens", "inputs", "per", "last" })
   local measure, budget = budget_of(given, what)
   local size_of = sizes_of(rows, measure, budget, what)

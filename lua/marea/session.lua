@@ -3,6 +3,7 @@
 
 local bare = require "marea.bare"
 local fault = require "marea.fault"
+local kind = require "marea.kind"
 local objective = require "marea.objective"
 local plan = require "marea.plan"
 local prepare = require "marea.prepare"
@@ -40,14 +41,12 @@ local world_of = require "marea.world"
 local Session = {}
 Session.__index = Session
 
-local function kind_of(value) return value == nil and "nothing" or "a " .. type(value) end
-
 --- Refuses, with code 2, what is no module.
 ---@param model any what a recipe's model returned
 ---@return marea.Module model
 function Session.check_model(model)
-  if type(model) ~= "table" or not model.materialize then
-    fault.raise(2, "the recipe's model must return a module of nn, got %s", kind_of(model))
+  if type(model) ~= "table" or not rawget(model, "declared") then
+    fault.raise(2, "the recipe's model must return a module of nn, got %s", kind.of(model))
   end
   return model
 end
@@ -59,7 +58,7 @@ local function check_optimizer(optimizer)
   end
   if not is_one then
     fault.raise(2, "the recipe's optimizer must return an optimizer of optim, got %s",
-                kind_of(optimizer))
+                kind.of(optimizer))
   end
   return optimizer
 end

@@ -1,5 +1,6 @@
 -- Training as a whole: from a recipe to a run's folder with its logs and checkpoints.
 
+local config_of = require "marea.config"
 local evaluate = require "marea.evaluate"
 local fault = require "marea.fault"
 local history_of = require "marea.history"
@@ -153,14 +154,22 @@ local function reason_to_end(trainer, asked, loss)
   end
 end
 
+-- After one update, what no callback has asked for is asked for by none.
+local function warn_of_typos(config, progress)
+  for _, pair in ipairs(config_of.likely_typos(config)) do
+    progress:say("no callback reads config.%s; did you mean config.%s?", pair[1], pair[2])
+  end
+end
+
 -- Updates until `target`, or until there is a reason to end before. Returns "complete" or
 -- "stopped", whether it was asked, and the reason.
 local function go_on(trainer, target, save, progress, stop_asked)
-  local config = trainer.config
+  local config, first = trainer.config, trainer.update + 1
   while trainer.update < target do
     trainer.stop_asked = stop_asked()
     local result, asked = trainer:advance()
     trainer.last_result = result
+    if trainer.update == first then warn_of_typos(config, progress) end
     progress:update(result)
     local loss = is_due(config.evaluate_every, trainer.update) and validate(trainer, progress)
     local last = trainer.update == target

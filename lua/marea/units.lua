@@ -4,6 +4,8 @@
 -- "sequence", "microbatch" and "window" (one value each).
 
 local fault = require "marea.fault"
+local kind = require "marea.kind"
+local nearest = require "marea.nearest"
 
 local units = {}
 
@@ -45,6 +47,24 @@ end
 ---@param ... any
 function units.refuse_field(window, code, format, ...)
   fault.raise_at(code, window.session and place_of(window) or "", format, ...)
+end
+
+--- Refuses, with code 2 and the nearest one, a field that no sequence of a window has.
+---@param window marea.Window
+---@param field string
+function units.require_field(window, field)
+  local names = {}
+  for sequence in window:sequences() do
+    if sequence[field] ~= nil then return end
+    if #names == 0 then
+      for name in pairs(window.session.corpus:sequence(sequence.id)) do names[#names + 1] = name end
+    end
+  end
+  if #names == 0 then return end
+  table.sort(names)
+  local near = nearest.find(tostring(field), names)
+  fault.raise(2, "the sequences have no field %s; %s", kind.shown(field),
+              near and ("did you mean %q?"):format(near) or "they have " .. table.concat(names, ", "))
 end
 
 local function shown(value)

@@ -8,6 +8,8 @@
 local batch = require "marea.batch"
 local core = require "marea.core"
 local fault = require "marea.fault"
+local kind = require "marea.kind"
+local strict = require "marea.strict"
 local units = require "marea.units"
 
 local Window = {}
@@ -32,6 +34,10 @@ local methods = {}
 
 -- Integer keys are the batches of this rank; names are fields, then methods.
 Window.__index = methods
+Window.__name = "window"
+strict.names(methods, "a window", { code = 1, optional = {
+  "totals", "denominators", "factor", "session", "masked_rank" }, names = {
+  "tokens", "rank_tokens", "my_tokens", "sequence_count", "step", "rank", "ranks" } })
 
 -- Sequences of one microbatch as the recipe sees them: the corpus's row, and where it stands.
 local function place_sequences(session, ids, rank, microbatch, mask_rank)
@@ -111,7 +117,8 @@ function methods:sequences()
   end)
 end
 
---- Supervised positions, over all ranks, of the sequences whose `field` is `value`.
+--- Supervised positions, over all ranks, of the sequences whose `field` is `value`. Errors, code 2:
+--- a field that the corpus does not have.
 ---@param field string
 ---@param value any
 ---@return integer tokens
@@ -124,6 +131,7 @@ function methods:total(field, value)
       local key = sequence[field]
       if key ~= nil then of_field[key] = (of_field[key] or 0) + sequence.tokens end
     end
+    if next(of_field) == nil then units.require_field(self, field) end
     self.totals[field] = of_field
   end
   return of_field[value] or 0
@@ -268,6 +276,10 @@ end
 function methods:weights(made)
   if not self.denominators then
     fault.raise(1, "window:weights was called before the window was counted")
+  end
+  if type(made) ~= "table" or not rawget(made, "supervised") then
+    fault.raise(1, "window:weights expects a batch, as ipairs(window) gives them, got %s",
+                kind.of(made))
   end
   local weights = {}
   for t, term in ipairs(self.session.terms) do

@@ -115,7 +115,8 @@ describe("a recipe's file is refused", function()
       { "compiled", fields = { text = "\27Lua\0" },
         message = "tide.lua: expected Lua text, got compiled Lua" },
       { "garbage", fields = { text = "\0\1\2" }, message = "tide.lua:1: unexpected symbol" },
-      { "empty", fields = { text = "" }, message = "tide.lua: this file returns no recipe" },
+      { "empty", fields = { text = "" }, message = "tide.lua: this file returns no recipe; it must end in " ..
+          "return marea.recipe { ... }" },
     }, { code = 2 })
   end)
 
@@ -127,7 +128,7 @@ describe("a recipe's file is refused", function()
       { "cut off", fields = { text = "return {\n\n1" },
         message = "tide.lua:3: '}' expected (to close '{' at line 1) near <eof>" },
       { "unknown name", fields = { head = "local x = nn.Transformr {}" },
-        message = "@head: attempt to call a nil value (field 'Transformr')" },
+        message = '@head: marea.nn has no "Transformr"; did you mean "Transformer"?' },
       { "error", ranks = { false, 2 }, fields = { head = "error 'low tide'" },
         message = "@head: low tide" },
       { "assert without a place", fields = { head = "\nassert(false, 'low tide')" },
@@ -144,7 +145,8 @@ describe("a recipe's file is refused", function()
   it("when fields are missing, unknown or of a wrong type, with the line", function()
     local cases = {
       { "no recipe", fields = { text = "local x = 1\n" },
-        message = "tide.lua: this file returns no recipe" },
+        message = "tide.lua: this file returns no recipe; it must end in " ..
+          "return marea.recipe { ... }" },
       { "nothing declared", fields = { text = "\nreturn require('marea').recipe()" },
         message = "tide.lua:2: marea.recipe expects one table, got nothing" },
       { "unknown", ranks = { false, 2 }, fields = { tail = "optimiser = 1," },

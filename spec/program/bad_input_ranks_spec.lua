@@ -129,6 +129,7 @@ describe("ranks that do not do the same", function()
 
   it("are not asked for where a script is given for a recipe: code 2, told once", function()
     bad.expect_all { { "script", ranks = 2, code = 2, fields = { text = "local x = 1\n" },
-                       message = "tide.lua: this file returns no recipe" } }
+                       message = "tide.lua: this file returns no recipe; it must end in " ..
+          "return marea.recipe { ... }" } }
   end)
 end)

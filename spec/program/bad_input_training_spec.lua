@@ -59,8 +59,8 @@ describe("a loss", function()
         message = must:format("have shape", "%[3%]") },
       { "logits", fields = loss "model(batch)",
         message = must:format("have shape", "%[%d+,4%]") },
-      { "a number", fields = loss "3", message = must:format("be a tensor", "number") },
-      { "nothing", fields = loss "nil", message = must:format("be a tensor", "nil") },
+      { "a number", fields = loss "3", message = must:format("be a tensor", "a number") },
+      { "nothing", fields = loss "nil", message = must:format("be a tensor", "nothing") },
     }, { code = 1, failed = true, pattern = true })
   end)
 

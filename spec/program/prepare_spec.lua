@@ -79,6 +79,7 @@ describe("marea prepare", function()
     scratch.write(path, "return 1\n")
     local code, _, errors = prepare(nil)
     assert.equal(2, code)
-    assert.equal("marea: " .. path .. ": this file returns no recipe\n", errors)
+    assert.equal("marea: " .. path .. ": this file returns a number and no recipe; it " ..
+                 "must end in return marea.recipe { ... }\n", errors)
   end)
 end)

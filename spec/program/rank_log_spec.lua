@@ -112,7 +112,8 @@ describe("the log of a rank", function()
       assert(not process:ended(), scratch.read(place.path .. "/err"))
       os.execute "sleep 0.05"
     end
-    local _, id = scratch.shell(("pgrep -f 'bin/marea trai[n] %s' | tail -n 1"):format(place.recipe))
+    local _, id = scratch.shell(("pgrep -f 'bin/marea trai[n] %s' | tail -n 1")
+      :format(place.recipe))
     os.execute("kill -9 " .. id)
     process:wait(30)
     place:expect_no_process()

@@ -12,8 +12,8 @@ local of_commands = { define = true, run = true }
 ---@param module any
 ---@return boolean
 function public.is_command(module)
-  return type(module) == "table" and type(module.name) == "string" and
-    type(module.summary) == "string" and type(module.run) == "function"
+  return type(module) == "table" and type(rawget(module, "name")) == "string" and
+    type(rawget(module, "summary")) == "string" and type(rawget(module, "run")) == "function"
 end
 
 --- The public functions that a file defines.

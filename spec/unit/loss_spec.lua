@@ -23,9 +23,9 @@ end
 describe("recipe.loss", function()
   it("must return one loss per position, unweighted", function()
     for text, loss in pairs {
-      ["got nil"] = function() end,
-      ["got number"] = function() return 3 end,
-      ["got table"] = function(model, batch) return { model(batch) } end,
+      ["got nothing"] = function() end,
+      ["got a number"] = function() return 3 end,
+      ["got a table"] = function(model, batch) return { model(batch) } end,
     } do
       local message, code = refusal(loss)
       assert.same({ "recipe.loss must be a tensor [3] (one loss per position), " .. text, 1 },
@@ -41,8 +41,8 @@ describe("recipe.loss", function()
     local terms = { { name = "main", unit = objective.global_token },
                     { name = "aux", unit = "sequence" }, { name = "l2", unit = "window" } }
     assert.equal("recipe.loss must return a table {name = tensor} for the objective's terms, " ..
-                 "got userdata", (refusal(function(model, batch) return model(batch) end, terms)))
-    assert.equal("recipe.loss: aux must be a tensor [2] (one loss per sequence), got nil",
+                 "got a tensor", (refusal(function(model, batch) return model(batch) end, terms)))
+    assert.equal("recipe.loss: aux must be a tensor [2] (one loss per sequence), got nothing",
                  (refusal(function(model, batch) return { main = model(batch) } end, terms)))
     assert.equal("recipe.loss: aux must have shape [2] (one loss per sequence), got [3]",
                  (refusal(function(model, batch)

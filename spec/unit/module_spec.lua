@@ -81,7 +81,7 @@ describe("a declaration of parts", function()
     assert.matches("^one module stands at two places of the model %([ab]%. and [ab]%.%): share",
                    message)
     assert.equal(2, code)
-    assert.equal('child "a" of spec.Pair must be a module, got number',
+    assert.equal('child "a" of spec.Pair must be a module, got a number',
                  (numeric.refusal(function() Pair { a = 3 } end)))
   end)
 

@@ -214,7 +214,7 @@ describe("optimizers", function()
       { "AdamW", { lr = 0.1, beta1 = 1 }, "beta1 must be at least 0 and below 1, got 1" },
       { "AdamW", { lr = 0.1, beta2 = 0 / 0 }, "beta2 must be at least 0 and below 1, got " },
       { "AdamW", { lr = 0.1, epsilon = 0 }, "epsilon must be a finite number above 0, got 0" },
-      { "AdamW", {}, "optim.AdamW: lr must be a finite number of at least 0, got nil" },
+      { "AdamW", {}, "optim.AdamW: lr must be a finite number of at least 0, got nothing" },
       { "SGD", { lr = -1 }, "optim.SGD: lr must be a finite number of at least 0, got -1" },
       { "SGD", { lr = 1 / 0 }, "optim.SGD: lr must be a finite number of at least 0, got inf" },
       { "SGD", { lr = 0.1, momemtum = 0.9 },
@@ -224,7 +224,7 @@ describe("optimizers", function()
       assert.equal(case[3], message:sub(1, #case[3]))
     end
     assert.equal("optim.SGD expects the model that the recipe's optimizer callback was given, " ..
-                 "got number", (numeric.refusal(function() optim.SGD(3, { lr = 1 }) end)))
+                 "got a number", (numeric.refusal(function() optim.SGD(3, { lr = 1 }) end)))
   end)
 
   it("refuse a step with an lr that is none, and move nothing", function()

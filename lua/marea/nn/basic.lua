@@ -1,6 +1,7 @@
 -- Modules of one operation: linear, embedding, norms, dropout.
 
 local fault = require "marea.fault"
+local kind = require "marea.kind"
 local Module = require "marea.nn.module"
 local options_of = require "marea.options"
 
@@ -15,7 +16,7 @@ local function extent(options, key, what)
   local value = math.tointeger(options[key])
   if not value or value < 1 then
     fault.raise(2, "%s: %s must be an integer of at least 1, got %s", what, key,
-                tostring(options[key]))
+                kind.shown(options[key]))
   end
   return value
 end

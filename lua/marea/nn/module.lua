@@ -6,6 +6,7 @@
 
 local core = require "marea.core"
 local fault = require "marea.fault"
+local kind = require "marea.kind"
 local options_of = require "marea.options"
 
 ---@class marea.ParameterOptions
@@ -27,6 +28,18 @@ local options_of = require "marea.options"
 local Module = {}
 Module.__index = Module
 
+-- A module computes once it is whole: it can, and the model that it is a child of has parameters.
+local function check_callable(module)
+  if not module.forward then
+    fault.raise(2, "%s has no function forward, which a call of it runs", module.name)
+  end
+  local first = module.declared[1]
+  if first and not rawget(module, first.name) then
+    fault.raise(2, "%s was called before its parameters were made; a module is a child of the one " ..
+                "that calls it: self:child(name, module)", module.name)
+  end
+end
+
 --- Makes a class of modules: `local Mine = nn.class "Mine"`, then `function Mine:init(options)`
 --- declares parameters and children, `function Mine:forward(...)` computes. Mine{...} makes one.
 ---@param name string for messages
@@ -42,7 +55,10 @@ function Module.class(name)
   })
   class.__index = class
   class.__name = name
-  class.__call = function(self, ...) return self:forward(...) end
+  class.__call = function(self, ...)
+    check_callable(self)
+    return self:forward(...)
+  end
   return class
 end
 
@@ -64,6 +80,10 @@ end
 ---@param options? marea.ParameterOptions
 function Module:parameter(name, shape, options)
   check_name(self, name)
+  if type(shape) ~= "table" then
+    fault.raise(2, "parameter %s of %s must have a shape, a list of integers, got %s", name,
+                self.name, kind.of(shape))
+  end
   options = options_of.check(options, "parameter " .. name, { "std", "value", "decay" })
   table.insert(self.declared, {
     name = name, shape = shape, std = options.std, value = options.value or 0,
@@ -79,8 +99,8 @@ end
 ---@return T child
 function Module:child(name, child)
   check_name(self, name)
-  if type(child) ~= "table" or not child.declared then
-    fault.raise(2, "child %q of %s must be a module, got %s", name, self.name, type(child))
+  if type(child) ~= "table" or not rawget(child, "declared") then
+    fault.raise(2, "child %q of %s must be a module, got %s", name, self.name, kind.of(child))
   end
   table.insert(self.children, { name = name, module = child })
   self[name] = child

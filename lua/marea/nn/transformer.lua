@@ -3,6 +3,7 @@
 
 local basic = require "marea.nn.basic"
 local fault = require "marea.fault"
+local kind = require "marea.kind"
 local Module = require "marea.nn.module"
 local options_of = require "marea.options"
 
@@ -158,12 +159,11 @@ function Transformer:init(given)
   end
 end
 
---- The logits of a batch. Errors: code 2 for ids outside the vocabulary, positions outside the
---- context.
----@param batch marea.Batch
----@return marea.tensor logits [rows, classes]
 -- A position beyond the context has no row in the table of positions.
 local function check_lengths(batch, context)
+  if type(batch) ~= "table" then
+    fault.raise(2, "nn.Transformer expects a batch, got %s", kind.of(batch))
+  end
   for _, sequence in ipairs(batch.sequences or {}) do
     if sequence.length > context then
       fault.raise(2, "nn.Transformer: sequence %s has %d inputs, which is longer than the " ..
@@ -173,7 +173,7 @@ local function check_lengths(batch, context)
 end
 
 --- Logits of a batch.
---- Errors, code 2: a sequence that is longer than the context.
+--- Errors, code 2: no batch; ids outside the vocabulary; a sequence that is longer than the context.
 ---@param batch marea.Batch
 ---@return marea.tensor logits [rows, classes]
 function Transformer:forward(batch)
