@@ -11,16 +11,8 @@ local fault = require "marea.fault"
 
 local json = {}
 
-local object_meta = { __jsontype = "object" }
 local array_meta = { __jsontype = "array" }
 local text_meta = { __tojson = function(self) return self.text end }
-
---- Marks a table so that it is written as an object even when it is empty.
----@param value table
----@return table value the same table
-function json.object(value)
-  return setmetatable(value, object_meta)
-end
 
 --- Marks a table so that it is written as an array even when it is empty (the default for `{}`).
 ---@param value table

@@ -114,23 +114,6 @@ function launch.quote(word)
   return "'" .. word:gsub("'", "'\\''") .. "'"
 end
 
---- The same command as one line for a shell, with its variables in front.
----@param options marea.LaunchOptions
----@param argv string[]
----@return string command
-function launch.command(options, argv)
-  local words, variables = launch.arguments(options, argv)
-  for name, value in pairs(options.set or {}) do variables[name] = value end
-  local parts, names = {}, {}
-  for name in pairs(variables) do names[#names + 1] = name end
-  table.sort(names)
-  for _, name in ipairs(names) do
-    parts[#parts + 1] = name .. "=" .. launch.quote(variables[name])
-  end
-  for _, word in ipairs(words) do parts[#parts + 1] = launch.quote(word) end
-  return table.concat(parts, " ")
-end
-
 --- Starts marea and returns its process, which is killed when it is collected before its end.
 --- options.input, .output and .errors name files for its standard streams (default: this
 --- process's); options.set has further variables. Errors: code 4 when mpirun is missing.

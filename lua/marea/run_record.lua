@@ -4,7 +4,6 @@
 local config = require "marea.config"
 local core = require "marea.core"
 local json = require "marea.json"
-local saves = require "marea.saves"
 local together = require "marea.together"
 
 ---@class marea.RunRecord
@@ -88,9 +87,6 @@ function run_record.begin(run, session, from)
   self.id = values.id
   return self
 end
-
---- The identity of the run in a folder: see saves.id_of.
-run_record.id_of = saves.id_of
 
 --- Notes how far the run is.
 ---@param update integer

@@ -42,8 +42,8 @@ describe("json.encode", function()
     assert.equal('{"finite":true,"x":1}', json.encode({ x = 1, finite = true }))
   end)
 
-  it("tells empty lists from empty objects", function()
-    assert.equal('{"a":[],"b":{}}', json.encode({ a = {}, b = json.object({}) }))
+  it("takes an empty table for a list", function()
+    assert.equal('{"a":[]}', json.encode({ a = {} }))
   end)
 
   it("writes a lone field n as a field", function()

@@ -67,11 +67,6 @@ describe("launch", function()
     assert.are.equal("lr=0.05", launch.quote("lr=0.05"))
   end)
 
-  it("gives the command for a shell with its variables in front", function()
-    local command = launch.command({ threads = 2, set = { B = "x y" } }, { "train", "a b" })
-    assert.are.equal("B='x y' OMP_NUM_THREADS=2 " .. launch.program() .. " train 'a b'", command)
-  end)
-
   it("takes a killed rank and a time limit for a lost rank", function()
     assert.are.equal(0, launch.exit_code("exit", 0))
     assert.are.equal(5, launch.exit_code("exit", 5))

@@ -70,9 +70,4 @@ function text.section(given)
   return html.element("section", { id = given.id }, parts)
 end
 
---- Text in the type of code.
----@param value any
----@return marea.Markup
-function text.code(value) return html.element("code", nil, value) end
-
 return text
