@@ -3,7 +3,7 @@
 local json = require "marea.json"
 local launch = require "marea.launch"
 local scratch = dofile "spec/support/scratch.lua"
-local stored_run = dofile "spec/support/stored_run.lua"
+local paper_run = dofile "spec/support/paper_run.lua"
 
 local recipe = [[
 local marea = require "marea"
@@ -68,8 +68,8 @@ describe("marea report", function()
   end)
 
   it("prints what it made as JSON", function()
-    stored_run.write(outputs .. "/tide")
-    stored_run.write(outputs .. "/ebb")
+    paper_run.write(outputs .. "/tide")
+    paper_run.write(outputs .. "/ebb")
     local code, output = marea(nil, "report", "tide", "ebb", "--without", "parity", "--without",
                                "weights", "--json")
     assert.equal(0, code)
@@ -89,7 +89,7 @@ describe("marea report", function()
   end)
 
   it("stops with 4, and writes nothing, where gnuplot cannot be started", function()
-    stored_run.write(outputs .. "/tide")
+    paper_run.write(outputs .. "/tide")
     local code, _, errors = launch.run({ time_limit = 60, set = { PATH = "/nowhere" } },
                                        { "report", "tide", "--outputs", outputs })
     assert.equal(4, code)
@@ -202,8 +202,8 @@ describe("the page in a browser", function()
   end
 
   before_each(function()
-    stored_run.write(outputs .. "/tide")
-    stored_run.write(outputs .. "/ebb")
+    paper_run.write(outputs .. "/tide")
+    paper_run.write(outputs .. "/ebb")
     local code, _, errors = marea(nil, "report", "tide", "ebb")
     assert(code == 0, errors)
   end)

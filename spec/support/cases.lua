@@ -1,10 +1,10 @@
 -- The public cases: windows of W ranks, by as many ranks where the world has them, played by one
 -- process in any world, and by the reference; and tell-tales, which are named when one comes out.
 
-local fault = require "marea.fault"
 local Session = require "marea.session"
 local together = require "marea.together"
 local world_of = require "marea.world"
+local numeric = dofile "spec/support/numeric.lua"
 local scratch = dofile "spec/support/scratch.lua"
 local training = dofile "spec/support/training.lua"
 
@@ -122,15 +122,7 @@ function cases.expect(case)
   end
 end
 
---- Message, without the line in front, and code of the fault that a body must raise.
----@param body function
----@return string message
----@return integer code
-function cases.refusal(body, ...)
-  local good, raised = pcall(body, ...)
-  assert(not good, "it was not refused")
-  local message, code = fault.of(raised)
-  return (message:gsub("^[^:]*:%d+: ", "", 1)), code
-end
+--- Message and code of a refusal: as numeric.refusal.
+cases.refusal = numeric.refusal
 
 return cases

@@ -25,8 +25,7 @@ end)
 
 --- Every position weighs the same, whatever the objective says.
 loops.by_token = with_weights(function(weights, window, batch)
-  for s, rows in ipairs(batch.supervised) do
-    assert(batch.sequences[s])
+  for _, rows in ipairs(batch.supervised) do
     for _, row in ipairs(rows) do weights:set_(row, window.ranks / window.tokens) end
   end
   return weights

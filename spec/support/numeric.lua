@@ -81,11 +81,12 @@ end
 
 --- Message and code of the fault that body raises, without the line in front. Fails when body
 --- raises none.
----@param body fun()
+---@param body fun(...)
+---@param ... any
 ---@return string message
 ---@return integer code
-function numeric.refusal(body)
-  local ok, raised = pcall(body)
+function numeric.refusal(body, ...)
+  local ok, raised = pcall(body, ...)
   assert(not ok, "expected a refusal")
   assert(fault.is(raised), "expected a fault, got: " .. tostring(raised))
   local message, code = fault.of(raised)

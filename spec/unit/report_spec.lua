@@ -5,7 +5,7 @@ local fault = require "marea.fault"
 local json = require "marea.json"
 local report = require "marea.report"
 local scratch = dofile "spec/support/scratch.lua"
-local stored_run = dofile "spec/support/stored_run.lua"
+local paper_run = dofile "spec/support/paper_run.lua"
 
 if not os.execute("command -v gnuplot >/dev/null") then
   pending("gnuplot, which the wrapper installs, is not there")
@@ -21,7 +21,7 @@ end)
 
 after_each(function() getmetatable(folder).__close() end)
 
-local function write(name, change) stored_run.write(outputs .. "/" .. name, change) end
+local function write(name, change) paper_run.write(outputs .. "/" .. name, change) end
 
 local function page_of(names, without)
   return report.make(names, { outputs = outputs, without = without }).html
@@ -252,7 +252,7 @@ describe("a report of several runs", function()
 
   it("tells two of one name apart", function()
     write "tide"
-    stored_run.write(folder.path .. "/other/tide")
+    paper_run.write(folder.path .. "/other/tide")
     assert.truthy(has(page_of { "tide", folder.path .. "/other/tide" }, ">tide (2)</text>"))
   end)
 
@@ -490,7 +490,7 @@ describe("text from data", function()
       files["parity.json"].controls[2].reason = text
       files["weigh.json"].objectives[2].name = text
     end)
-    stored_run.write(folder.path .. "/a<b>`&\"c")
+    paper_run.write(folder.path .. "/a<b>`&\"c")
     local page = page_of { "tide", folder.path .. "/a<b>`&\"c" }
     assert.is_false(has(page, "<script"))
     assert.is_false(has(page, "<b>"))

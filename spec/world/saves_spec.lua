@@ -14,23 +14,11 @@ local trainer_of = require "marea.trainer"
 local training = require "marea.training"
 local world_of = require "marea.world"
 local lfs = require "lfs"
+local cases = dofile "spec/support/cases.lua"
 local scratch = dofile "spec/support/scratch.lua"
 
 local world = world_of.get()
 local size, rank = world:size(), world:rank()
-
--- One folder for all ranks, made and removed by rank 0.
-local function shared_folder()
-  local made
-  local path = together.on_root(world, function()
-    made = scratch.folder()
-    return made.path
-  end)
-  return setmetatable({ path = path }, { __close = function()
-    world:barrier()
-    local _ <close> = made
-  end })
-end
 
 local function begin(folder, ...)
   local recipe = recipe_of.require("spec/recipes/tiny.lua",
@@ -49,7 +37,7 @@ end
 
 describe("a save", function()
   it("that fails on rank 0 fails on all with its message, and the older one counts", function()
-    local folder <close> = shared_folder()
+    local folder <close> = cases.folder()
     local trainer, run <close>, identity = begin(folder.path)
     trainer:advance()
     saves.save(run, trainer, identity)
@@ -69,7 +57,7 @@ describe("a save", function()
   end)
 
   it("that finds the ranks' parameters apart is refused by all", function()
-    local folder <close> = shared_folder()
+    local folder <close> = cases.folder()
     local trainer, run <close>, identity = begin(folder.path)
     trainer:advance()
     if rank == size - 1 and size > 1 then trainer.session.model:values():set_(1, 42) end
@@ -87,7 +75,7 @@ end)
 
 describe("a resume", function()
   it("gives each rank its own stream and all the rest of rank 0", function()
-    local folder <close> = shared_folder()
+    local folder <close> = cases.folder()
     local trainer, run <close>, identity = begin(folder.path, "updates=6")
     for _ = 1, 3 do trainer:advance() end
     for _ = 1, 3 * rank do trainer.stream:next() end -- ranks may have drawn unequally
@@ -115,7 +103,7 @@ describe("a resume", function()
   end)
 
   it("draws next what it would have drawn, whatever is set up or evaluated before", function()
-    local folder <close> = shared_folder()
+    local folder <close> = cases.folder()
     local trainer, run <close>, identity = begin(folder.path, "updates=4")
     for _ = 1, 2 do trainer:advance() end
     local saved = saves.save(run, trainer, identity)
@@ -130,7 +118,7 @@ describe("a resume", function()
   end)
 
   it("is refused on all ranks alike when rank 0 finds no checkpoint", function()
-    local folder <close> = shared_folder()
+    local folder <close> = cases.folder()
     local good, problem = pcall(resume.find, world, folder.path, "x", "latest")
     assert.is_false(good)
     local message, code = fault.of(problem)
@@ -158,7 +146,7 @@ describe("a checkpoint that only some ranks see", function()
   end
 
   it("is the one that all go on from, if rank 0 does: the others are named", function()
-    local folder <close> = shared_folder()
+    local folder <close> = cases.folder()
     local good, source = find(folder.path, rank == 0)
     assert.is_true(good, tostring(source))
     assert.are.equal("./x/checkpoints/step-000001", source.folder)
@@ -169,7 +157,7 @@ describe("a checkpoint that only some ranks see", function()
   end)
 
   it("is refused by all if rank 0 does not, and the ranks that do are named", function()
-    local folder <close> = shared_folder()
+    local folder <close> = cases.folder()
     local good, problem = find(folder.path, rank ~= 0)
     assert.is_false(good)
     local message, code = fault.of(problem)
@@ -184,7 +172,7 @@ end)
 
 describe("the logs of a run", function()
   it("are cut where it goes on, each rank's its own", function()
-    local folder <close> = shared_folder()
+    local folder <close> = cases.folder()
     local run <close> = run_of.open { outputs = folder.path, name = "x", way = "any",
                                       world = world }
     do
