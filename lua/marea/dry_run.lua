@@ -5,6 +5,7 @@
 -- beside it: each update leaves a few hundred handles to the collector, which comes when Lua's heap
 -- has doubled.
 
+local batch = require "marea.batch"
 local core = require "marea.core"
 local evaluate = require "marea.evaluate"
 local json = require "marea.json"
@@ -136,11 +137,14 @@ end
 local function measure_save(session)
   local live = core.memory().live
   core.memory_reset_peak()
-  local views = { state_of.parameters(session.model),
-                  state_of.optimizer(session.model, session.optimizer) }
+  local views = state_of.parameters(session.model)
+  local optimizer = state_of.optimizer(session.model, session.optimizer)
+  table.move(optimizer, 1, #optimizer, #views + 1, views)
   session.model:values():hash()
   core.file.sha256_of(session.recipe.path)
-  return #views > 0 and core.memory().peak - live
+  local most = core.memory().peak - live
+  for _, view in ipairs(views) do batch.end_tensor(view[2]) end
+  return most
 end
 
 local function measure_evaluation(session)

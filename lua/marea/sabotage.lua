@@ -22,11 +22,16 @@ end
 
 -- A replica reduces over this process alone; a bare model's own all_reduce is turned into nothing.
 local function without_reduction(session, _, step, options)
-  if session.recipe.replicate then session:drive { world = options.alone, broadcast = false } end
-  session.driver.skip_reduction = true
-  session:accumulate(session:window(step, options.window))
-  session.driver.skip_reduction = nil
-  if session.recipe.replicate then session:drive { broadcast = false } end
+  local window = session:window(step, options.window)
+  if session.recipe.replicate then
+    session:drive { world = options.alone, broadcast = false }
+    session:accumulate(window)
+    session:drive { broadcast = false }
+  else
+    session.driver.skip_reduction = true
+    session:accumulate(window)
+    session.driver.skip_reduction = nil
+  end
 end
 
 -- The next window, unless there is none or it is one that is refused.
