@@ -8,7 +8,7 @@ local fault = require "marea.fault"
 local json = require "marea.json"
 local launch = require "marea.launch"
 
----@class marea.Verdict
+---@class marea.DemoVerdict
 ---@field name string
 ---@field good boolean
 ---@field detail string
@@ -16,7 +16,7 @@ local launch = require "marea.launch"
 ---@class marea.Demo
 ---@field outputs string folder of all runs
 ---@field say fun(line: string)
----@field verdicts marea.Verdict[]
+---@field verdicts marea.DemoVerdict[]
 local Demo = {}
 Demo.__index = Demo
 
@@ -252,7 +252,7 @@ local order = { "check_loss", "exercise", "resume", "parity_minimum", "loss_mini
 
 --- Runs all steps.
 ---@param options {outputs: string, say: fun(line: string)}
----@return marea.Verdict[] verdicts
+---@return marea.DemoVerdict[] verdicts
 function demo.run(options)
   local self = setmetatable({ outputs = options.outputs, say = options.say, verdicts = {} }, Demo)
   for _, name in ipairs(order) do

@@ -14,9 +14,8 @@ local reference = {}
 ---@field loss number of the window, as declared
 ---@field windows marea.Window[] by rank, rank 0 at 1
 
---- The windows of all planned ranks, counted by this process. Errors: code 2 for an update that the
---- plan does not have, code 5 for a window that is refused.
---- Errors, code 5: as Window:count.
+--- The windows of all planned ranks, counted by this process.
+--- Errors: code 2 for an update that the plan does not have, code 5 as Window:count.
 ---@param session marea.Session corpus, plan, config, terms
 ---@param step integer update, from 1
 ---@param options? marea.WindowOptions
