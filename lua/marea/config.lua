@@ -4,6 +4,7 @@
 
 local fault = require "marea.fault"
 local nearest = require "marea.nearest"
+local sorted = require "marea.sorted"
 
 local config = {}
 
@@ -33,13 +34,6 @@ local known = {
   nonfinite = { kind = "string", default = "stop", choice = { "stop", "skip" } },
   keep = { kind = "integer", default = 3, at_least = 1 },
 }
-
-local function sorted_keys(map)
-  local keys = {}
-  for key in pairs(map) do keys[#keys + 1] = key end
-  table.sort(keys)
-  return keys
-end
 
 local function quoted(value)
   return type(value) == "string" and ("%q"):format(value) or tostring(value)
@@ -121,7 +115,7 @@ local function each_override(overrides)
     list[#list + 1] = { key = key, value = value }
   end
   if #list > 0 then return list end
-  for _, key in ipairs(sorted_keys(overrides or {})) do
+  for _, key in ipairs(sorted.keys(overrides or {})) do
     list[#list + 1] = { key = key, value = overrides[key] }
   end
   return list
@@ -138,11 +132,11 @@ local also_called = {
 }
 
 local function near_key(key, keys)
-  return nearest.find(key, keys) or also_called[nearest.find(key, sorted_keys(also_called))]
+  return nearest.find(key, keys) or also_called[nearest.find(key, sorted.keys(also_called))]
 end
 
 local function unknown_key(key, rules)
-  local keys = sorted_keys(rules)
+  local keys = sorted.keys(rules)
   local near = near_key(key, keys)
   return ("config has no key %q; %s"):format(
     key, near and ("did you mean %q?"):format(near) or "it has " .. table.concat(keys, ", "))
@@ -244,7 +238,7 @@ local asked = setmetatable({}, { __mode = "k" })
 ---@param view marea.Config what config.read_only made
 ---@return {[1]: string, [2]: string}[] pairs_of_keys its own, and the near one; sorted
 function config.likely_typos(view)
-  local found, names = {}, sorted_keys(known)
+  local found, names = {}, sorted.keys(known)
   for key in pairs(view) do
     local near = not known[key] and not asked[view][key] and near_key(key, names)
     if near then found[#found + 1] = { key, near } end
@@ -274,7 +268,7 @@ function config.read_only(values, rules)
       fault.raise(2, "config is read-only: config.%s cannot be set while running", tostring(key))
     end,
     __pairs = function()
-      local keys, i = sorted_keys(values), 0
+      local keys, i = sorted.keys(values), 0
       return function()
         i = i + 1
         return keys[i], values[keys[i]]

@@ -3,17 +3,11 @@
 
 local config = require "marea.config"
 local json = require "marea.json"
+local sorted = require "marea.sorted"
 
 local config_text = {}
 
 local longest_in_columns = 20
-
-local function keys_of(map)
-  local keys = {}
-  for key in pairs(map) do keys[#keys + 1] = key end
-  table.sort(keys)
-  return keys
-end
 
 local function shown(value)
   if value == nil then return "none" end
@@ -35,10 +29,7 @@ local function entries_of(recipe)
   local entries, given, defaults = {}, given_keys(recipe), config.defaults()
   local values = config.values(recipe.config)
   defaults.ranks = recipe.options.world_size or 1
-  local all = {}
-  for key in pairs(values) do all[key] = true end
-  for key in pairs(defaults) do all[key] = true end
-  for _, key in ipairs(keys_of(all)) do
+  for _, key in ipairs(sorted.keys(values, defaults)) do
     local default = defaults[key]
     if default == config.no_default then default = nil end
     local mark = values[key] ~= default and "*" or " "

@@ -15,6 +15,7 @@ local form = require "marea.form"
 local json = require "marea.json"
 local nearest = require "marea.nearest"
 local plan = require "marea.plan"
+local sorted = require "marea.sorted"
 
 local lock = {}
 
@@ -67,15 +68,7 @@ end
 
 -- Adds a difference for every key whose values differ, in the order of the keys.
 local function compare_maps(prefix, a, b, differences)
-  local keys, seen = {}, {}
-  for _, map in ipairs { a, b } do
-    for key in pairs(map) do
-      if not seen[key] then keys[#keys + 1] = key end
-      seen[key] = true
-    end
-  end
-  table.sort(keys)
-  for _, key in ipairs(keys) do
+  for _, key in ipairs(sorted.keys(a, b)) do
     if a[key] ~= b[key] then
       differences[#differences + 1] = { field = prefix .. key, a = a[key], b = b[key] }
     end

@@ -9,6 +9,7 @@ local kind = require "marea.kind"
 local loader = require "marea.loader"
 local nearest = require "marea.nearest"
 local recipe_lines = require "marea.recipe_lines"
+local sorted = require "marea.sorted"
 local weightings = require "marea.weightings"
 
 local recipe = {}
@@ -113,17 +114,10 @@ local function objectives_by_name(units)
   return named
 end
 
-local function sorted_names(map)
-  local names = {}
-  for name in pairs(map) do names[#names + 1] = name end
-  table.sort(names)
-  return names
-end
-
 local function find_objective(named, name, place)
   local found = named[name] or weightings.parse(name, named)
   if found then return found end
-  local names = sorted_names(named)
+  local names = sorted.keys(named)
   local near = nearest.find(name, names)
   fault.raise_at(2, place, "there is no objective %q; %s", name,
                  near and ("did you mean %q?"):format(near) or
@@ -131,7 +125,7 @@ local function find_objective(named, name, place)
 end
 
 local function name_of_objective(named, value)
-  for _, name in ipairs(sorted_names(named)) do
+  for _, name in ipairs(sorted.keys(named)) do
     if named[name] == value then return name end
   end
   return weightings.text(value) or "custom"

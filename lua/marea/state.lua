@@ -3,19 +3,12 @@
 
 local core = require "marea.core"
 local fault = require "marea.fault"
+local sorted = require "marea.sorted"
 
 local state = {}
 
 local function range_of(flat, range)
   return flat:slice(range.offset + 1, range.count):reshape(range.shape)
-end
-
--- The optimizer's flat tensors in the order of their names.
-local function sorted_flats(optimizer)
-  local flats, names = optimizer:state(), {}
-  for name in pairs(flats) do names[#names + 1] = name end
-  table.sort(names)
-  return flats, names
 end
 
 --- The parameters of a model.
@@ -35,8 +28,8 @@ end
 ---@return marea.named_tensor[] list views, named "STATE.PARAMETER"
 function state.optimizer(model, optimizer)
   local list = {}
-  local flats, names = sorted_flats(optimizer)
-  for _, name in ipairs(names) do
+  local flats = optimizer:state()
+  for _, name in ipairs(sorted.keys(flats)) do
     for _, range in ipairs(model.unit:ranges()) do
       list[#list + 1] = { name .. "." .. range.name, range_of(flats[name], range) }
     end
@@ -122,8 +115,8 @@ function state.broadcast(world, model, optimizer)
   if world:size() == 1 then return end
   world:broadcast(model:values(), 0)
   if not optimizer then return end
-  local flats, names = sorted_flats(optimizer)
-  for _, name in ipairs(names) do world:broadcast(flats[name], 0) end
+  local flats = optimizer:state()
+  for _, name in ipairs(sorted.keys(flats)) do world:broadcast(flats[name], 0) end
   local steps = core.from({ optimizer:steps() }, "i64", { 1 })
   world:broadcast(steps, 0)
   optimizer:restore(math.tointeger(steps:get(1)))

@@ -6,6 +6,7 @@
 
 local objective = require "marea.objective"
 local Session = require "marea.session"
+local sorted = require "marea.sorted"
 local units = require "marea.units"
 local Window = require "marea.window"
 
@@ -108,10 +109,7 @@ local function objectives_of(recipe)
   local list, seen = { { name = recipe.config.objective, value = recipe.objective,
                          declared = true } }, { [recipe.config.objective] = true }
   local function add(named)
-    local names = {}
-    for name in pairs(named) do names[#names + 1] = name end
-    table.sort(names)
-    for _, name in ipairs(names) do
+    for _, name in ipairs(sorted.keys(named)) do
       if not seen[name] then list[#list + 1] = { name = name, value = named[name] } end
       seen[name] = true
     end

@@ -4,24 +4,13 @@ local data = require "marea.report.data"
 local html = require "marea.report.html"
 local json = require "marea.json"
 local text = require "marea.report.text"
+local sorted = require "marea.sorted"
 
 local setup = {}
 
 local function shown(value)
   if value == nil then return "\u{2013}" end
   return type(value) == "number" and json.number(value) or tostring(value)
-end
-
-local function union_of_keys(maps)
-  local keys, seen = {}, {}
-  for _, map in ipairs(maps) do
-    for key in pairs(map) do
-      if not seen[key] then keys[#keys + 1] = key end
-      seen[key] = true
-    end
-  end
-  table.sort(keys)
-  return keys
 end
 
 local function mark_difference(key)
@@ -61,7 +50,8 @@ function setup.config(runs)
   for _, run in ipairs(runs) do
     if run.lock.init then names[4] = "init" end
   end
-  table.move(union_of_keys(files), 1, 100, #names + 1, names)
+  local file_names = sorted.keys(table.unpack(files))
+  table.move(file_names, 1, #file_names, #names + 1, names)
   local index = {}
   for i, run in ipairs(runs) do index[run] = i end
   return text.section {
@@ -69,9 +59,8 @@ function setup.config(runs)
     lead = "Defaults, the recipe's own values and the command's words, as the run used them. " ..
       "The lock holds the hashes of all that decides what was computed.",
     beside = html.element("div", { class = "columns" }, {
-      comparison({ caption = "Config", keys = union_of_keys(maps) }, runs, function(run, key)
-        return run.record.config[key]
-      end),
+      comparison({ caption = "Config", keys = sorted.keys(table.unpack(maps)) }, runs,
+                 function(run, key) return run.record.config[key] end),
       comparison({ caption = "Lock: first 16 digits of each sha-256", keys = names }, runs,
                  function(run, name)
         local lock = run.lock
@@ -176,7 +165,8 @@ end
 function setup.again(runs, without, report)
   local lines = {}
   for _, run in ipairs(runs) do
-    table.move(again(run, without), 1, 10, #lines + 1, lines)
+    local commands = again(run, without)
+    table.move(commands, 1, #commands, #lines + 1, lines)
   end
   lines[#lines + 1] = report
   local resumed = false
