@@ -33,6 +33,16 @@ local function assert_refused(expected, read, given)
 end
 
 describe("corpus.jsonl", function()
+  it("draws a tenth each for validation and test where rows name no split", function()
+    local lines = {}
+    for i = 1, 40 do lines[i] = ('{"text":"document %d"}'):format(i) end
+    write(table.concat(lines, "\n"))
+    local made = corpus.jsonl { path = path, field = "text" }
+    assert.same({ 32, 4, 4 }, { #made:rows "train", #made:rows "validation", #made:rows "test" })
+    local asked = corpus.jsonl { path = path, split = { validation = 0.1, test = 0.1 } }
+    assert.equal(asked:hash(), made:hash())
+  end)
+
   it("reads bytes, splits and fields", function()
     write('{"text":"ab","split":"train","book":"X"}\n' ..
           '{"text":"c\xc3\xa9","split":"test","book":"Y"}\n')
@@ -74,7 +84,10 @@ describe("corpus.jsonl", function()
       ":2: an empty document" },
     { "a missing text", '{"split":"train"}', ':1: the field "text" is missing' },
     { "a missing field", '{"text":"a","split":"train"}', ':1: the field "book" is missing' },
-    { "a missing split", '{"text":"a","book":"b"}', ':1: the field "split" is missing' },
+    { "a missing split", '{"text":"a","split":"train","book":"b"}\n{"text":"b","book":"b"}',
+      ':2: the field "split" is missing' },
+    { "a split that only later rows have", '{"text":"a","book":"b"}\n' ..
+      '{"text":"b","split":"test","book":"b"}', ':2: the field "split" is given here' },
     { "a text that is a number", '{"text":5,"split":"train"}',
       ':1: the field "text" must be a string, got a number' },
     { "an unknown split", '{"text":"a","split":"dev"}',

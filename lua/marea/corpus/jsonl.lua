@@ -46,6 +46,19 @@ local function split_of(object, name, place)
   return value
 end
 
+-- The split of a row. Where none was asked for, the first row says whether rows have theirs in the
+-- field "split" or all are to be drawn.
+local function find_split(object, place, wanted, before)
+  if type(wanted) == "table" then return nil end
+  if wanted then return split_of(object, wanted, place) end
+  if before and not before.split then
+    if object.split == nil then return nil end
+    fault.raise_at(2, place, 'the field "split" is given here, and not in the rows before')
+  end
+  if not before and object.split == nil then return nil end
+  return split_of(object, "split", place)
+end
+
 local function fields_of(object, names, place)
   local fields = {}
   for _, name in ipairs(names) do
@@ -61,7 +74,8 @@ end
 ---@class marea.JsonlOptions
 ---@field path string beside the recipe, or from the working folder
 ---@field field? string that holds the text (default "text")
----@field split? string|marea.Fractions a field that names it, or fractions (default "split")
+---@field split? string|marea.Fractions a field that names it, or fractions (default: the field
+---  "split" where rows have one, else 0.1 and 0.1)
 ---@field fields? string[] further fields to keep
 ---@field context? integer most positions of a sequence
 ---@field long? "refuse"|"truncate"|"split" what becomes of longer documents (default "refuse");
@@ -110,17 +124,18 @@ end
 function jsonl.read(given)
   check_options(given)
   local text, path = documents.read(given.path, what)
-  local split_field = given.split == nil and "split" or given.split
   local list, form = {}, nil
   for number, line in documents.lines(text) do
     local place = ("%s:%d"):format(path, number)
     local object = read_object(line, place)
     list[number], form = rows.read(object, given, place, form)
-    list[number].split = type(split_field) == "string" and split_of(object, split_field, place) or
-      nil
+    list[number].split = find_split(object, place, given.split, list[number - 1])
     list[number].fields = fields_of(object, given.fields or {}, place)
   end
-  local sequences, notes = documents.sequences(list, given, what, path)
+  local drawn = given.split == nil and list[1] and not list[1].split and split.default
+  local sequences, notes = documents.sequences(list, {
+    split = drawn or given.split, context = given.context, long = given.long,
+    prompts = given.prompts }, what, path)
   local symbols, description = rows.symbols(given)
   notes.symbols = description
   return { sequences = sequences, vocabulary = symbols.vocabulary, begin = symbols.begin,

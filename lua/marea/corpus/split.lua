@@ -6,6 +6,10 @@ local options = require "marea.options"
 
 local split = { names = { "train", "validation", "test" } }
 
+--- The fractions of a source that says nothing of its split.
+---@type marea.Fractions
+split.default = { validation = 0.1, test = 0.1 }
+
 local codes = { train = 0, validation = 1, test = 2 }
 
 --- The number that a split has in files, 0 to 2; nil for a name that is no split.

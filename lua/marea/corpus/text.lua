@@ -4,6 +4,7 @@ local bytes = require "marea.corpus.bytes"
 local documents = require "marea.corpus.documents"
 local fault = require "marea.fault"
 local options = require "marea.options"
+local splits = require "marea.corpus.split"
 
 local text = {}
 
@@ -69,7 +70,7 @@ function text.read(given)
   local content, path = documents.read(given.path, what)
   local list = separator == "line" and documents_by_line(content, path) or
     documents_between(content, path, separator)
-  local split = given.split or { validation = 0.1, test = 0.1 }
+  local split = given.split or splits.default
   if type(split) ~= "table" then
     fault.raise(2, "%s: split must be a table of fractions, got %s", what, type(split))
   end
