@@ -6,6 +6,11 @@ local scratch = require "spec.support.scratch"
 
 local function run(ranks, ...) return launch.run({ ranks = ranks, time_limit = 60 }, { ... }) end
 
+local function prepare(folder, name, ...)
+  return run(nil, "prepare", folder.path .. "/" .. name, "ranks=1", "updates=1",
+             "batch_size_per_rank=1", "--outputs", folder.path .. "/outputs", "--json", ...)
+end
+
 describe("marea new", function()
   it("writes a recipe that passes parity with its own unit, and trains", function()
     local folder <close> = scratch.folder()
@@ -34,6 +39,58 @@ describe("marea new", function()
     assert.equal(0, prepared)
     assert.equal(1, json.decode(card).documents)
   end)
+
+  it("names the fields that the rows have, and draws the split that they lack", function()
+    local folder <close> = scratch.folder()
+    local lines = {}
+    for i = 1, 20 do
+      lines[i] = ('{"verse":"number %d of the verses","book":"%s","note":[1]}'):format(i, i % 3)
+    end
+    scratch.write(folder.path .. "/own.jsonl", table.concat(lines, "\n"))
+    assert.equal(0, (run(nil, "new", folder.path .. "/own", "--corpus",
+                         folder.path .. "/own.jsonl")))
+    local text = scratch.read(folder.path .. "/own.lua")
+    assert.is_truthy(text:find('field = "verse"', 1, true))
+    assert.is_truthy(text:find('fields = { "book" }', 1, true))
+    assert.is_truthy(text:find("per_book = function", 1, true))
+    assert.is_nil(text:find("split = ", 1, true))
+    local code, card, errors = prepare(folder, "own.lua")
+    assert.equal(0, code, errors)
+    assert.equal(16, json.decode(card).splits.train.documents)
+  end)
+
+  it("reads plain text, and leaves out what it has not", function()
+    local folder <close> = scratch.folder()
+    scratch.write(folder.path .. "/notes.md", ("# Sea\n\n%s\n\nIt is blue.\n"):format(
+      ("It is wide. "):rep(20)))
+    assert.equal(0, (run(nil, "new", folder.path .. "/notes", "--corpus",
+                         folder.path .. "/notes.md")))
+    local text = scratch.read(folder.path .. "/notes.lua")
+    assert.is_truthy(text:find("corpus.text", 1, true))
+    assert.is_nil(text:find("book", 1, true))
+    assert.is_nil(text:find("%f[%u]UNITS?%f[%W]"))
+    local code, card, errors = prepare(folder, "notes.lua", "objective=by_root")
+    assert.equal(0, code, errors)
+    assert.equal(3, json.decode(card).documents)
+    assert.equal(4, json.decode(card).sequences) -- the long one in two pieces
+  end)
+
+  for _, case in ipairs {
+    { "what is no text", "a.bin", "the sea\xff", "is no text: byte 8 is 0xFF" },
+    { "an empty file", "a.txt", "\n", "is empty" },
+    { "lines that are no JSON", "a.jsonl", '{"text":"a"}\nthe sea\n', "a.jsonl:2: bad JSON" },
+    { "rows without a text", "a.jsonl", '{"tokens":[1,2]}\n', "no field holds a text" },
+  } do
+    it("refuses " .. case[1], function()
+      local folder <close> = scratch.folder()
+      scratch.write(folder.path .. "/" .. case[2], case[3])
+      local code, _, errors = run(nil, "new", folder.path .. "/own", "--corpus",
+                                  folder.path .. "/" .. case[2])
+      assert.equal(2, code)
+      assert.is_truthy(errors:find(case[4], 1, true), errors)
+      assert.is_nil(scratch.read(folder.path .. "/own.lua"))
+    end)
+  end
 
   it("overwrites nothing, and refuses names that are no files'", function()
     local folder <close> = scratch.folder()

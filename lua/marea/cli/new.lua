@@ -2,7 +2,22 @@
 
 local core = require "marea.core"
 local fault = require "marea.fault"
+local guess = require "marea.corpus.guess"
 local launch = require "marea.launch"
+
+local context = 128 -- of the template's model
+
+-- The template's unit of its own.
+local units = {
+  per_book = [[
+    -- every book counts the same, however many verses of it a window holds
+    per_book = function(sequence, window)
+      return 1 / window:total("book", sequence.book)
+    end,]],
+  by_root = [[
+    -- a sequence counts by the square root of its length
+    by_root = function(sequence) return 1 / math.sqrt(sequence.tokens) end,]],
+}
 
 local function library_file(name)
   local source = debug.getinfo(1, "S").source
@@ -12,8 +27,8 @@ end
 local function define(parser)
   parser:argument("name", "Name of the recipe; NAME.lua is written into this folder.")
     :argname("NAME")
-  parser:option("--corpus", "A file of JSON lines with a field 'text' (default: verses that " ..
-                "come with marea)."):argname("FILE")
+  parser:option("--corpus", "A file of JSON lines or of plain text (default: verses that come " ..
+                "with marea)."):argname("FILE")
 end
 
 local function check_name(name)
@@ -31,10 +46,28 @@ local function absolute(path)
   return (os.getenv("PWD") or ".") .. "/" .. path
 end
 
-local function corpus_path(given)
-  if not given then return absolute(launch.root()) .. "/recipes/data/verses.jsonl" end
-  if not core.file.exists(given) then fault.raise_at(2, "", "there is no file %s", given) end
-  return absolute(given)
+-- The call that reads the corpus, as Lua within the template.
+local function corpus_call(path, found)
+  local head = ("corpus.%s { "):format(found.source)
+  local lines = { ("path = %q"):format(path), table.unpack(found.options) }
+  lines[#lines + 1] = ("context = %d"):format(context)
+  if found.longest > context then lines[#lines + 1] = 'long = "split"' end
+  return head .. table.concat(lines, ",\n" .. (" "):rep(#"    return " + #head)) .. " }"
+end
+
+local function has(list, wanted)
+  for _, value in ipairs(list) do
+    if value == wanted then return true end
+  end
+  return false
+end
+
+local function values_of(name, given)
+  local path = given or launch.root() .. "/recipes/data/verses.jsonl"
+  local found = guess.of(path)
+  local unit = has(found.fields, "book") and "per_book" or "by_root"
+  return { NAME = name, CORPUS = corpus_call(absolute(path), found), UNIT = unit,
+           UNITS = units[unit] }
 end
 
 local function run_command(options)
@@ -44,7 +77,7 @@ local function run_command(options)
     fault.raise_at(2, "", "%s is already there; give another name", path)
   end
   local text = core.file.read(library_file("templates/recipe.lua"))
-  local values = { NAME = name, CORPUS = corpus_path(options.corpus) }
+  local values = values_of(name, options.corpus)
   core.file.write(path, (text:gsub("%f[%u]%u+%f[%W]", values)))
   print(("%s is written. Next:\n  marea prepare %s\n  marea launch -n 2 parity %s\n" ..
          "  marea launch -n 2 train %s"):format(path, path, path, path))

@@ -27,11 +27,11 @@ return marea.recipe {
     layers = 2,
   },
 
-  -- A JSON object a line, with the text in `field`; further `fields` come along with each sequence.
-  -- Plain text: corpus.text { path = "my.txt", separator = "line", split = {...} }.
+  -- corpus.jsonl reads a JSON object a line, with the text in `field`; further `fields` come along
+  -- with each sequence. corpus.text { path = "my.txt", separator = "line" } reads plain text. Where
+  -- no field names the split, a tenth each is drawn for validation and test.
   corpus = function()
-    return corpus.jsonl { path = "CORPUS", field = "text", split = "split", fields = { "book" },
-                          context = 128 }
+    return CORPUS
   end,
 
   -- Bytes: 256 symbols, a mark that begins a text, and one that pads.
@@ -62,14 +62,11 @@ return marea.recipe {
 
   -- Units of your own: the weight of each position of a sequence, a number or a list with one
   -- number per supervised position. sequence: id, tokens, rank, and the corpus's fields. window:
-  -- tokens, rank_tokens, total(field, value). Choose with objective=NAME.
+  -- tokens, rank_tokens, total(field, value). Choose with objective=UNIT.
   units = {
-    -- every book counts the same, however many verses of it a window holds
-    per_book = function(sequence, window)
-      return 1 / window:total("book", sequence.book)
-    end,
+UNITS
   },
-  objective = objective.global_token, -- or "per_book", objective.per_sequence, .mean_of_means
+  objective = objective.global_token, -- or "UNIT", objective.per_sequence, .mean_of_means
 
   -- The loop of one window. Forward and backward of all microbatches but the last are inside
   -- no_sync, so gradients are reduced over the ranks once. marea parity proves what you change.
