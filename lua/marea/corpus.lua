@@ -12,6 +12,7 @@ local json = require "marea.json"
 local options = require "marea.options"
 local sequences = require "marea.corpus.sequences"
 
+---@class marea.parts.corpus
 local corpus = {}
 
 ---@class marea.Corpus

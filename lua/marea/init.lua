@@ -5,6 +5,15 @@ local strict = require "marea.strict"
 
 core.set_library(debug.getinfo(1, "S").source:match("^(@.*[/\\])init%.lua$") or "@")
 
+---@class marea.Library
+---@field corpus marea.parts.corpus
+---@field nn marea.parts.nn
+---@field objective marea.parts.objective
+---@field optim marea.parts.optim
+---@field random marea.parts.random
+---@field sampler marea.parts.sampler
+---@field schedule marea.parts.schedule
+---@field tensor marea.parts.tensor
 local marea = {
   version = require "marea.version",
 }

@@ -5,6 +5,7 @@ local basic = require "marea.nn.basic"
 local kind = require "marea.kind"
 local Module = require "marea.nn.module"
 
+---@class marea.parts.nn
 local nn = {
   class = Module.class,
   Linear = basic.Linear,

@@ -10,6 +10,7 @@ local fault = require "marea.fault"
 local options_of = require "marea.options"
 local weightings = require "marea.weightings"
 
+---@class marea.parts.objective
 local objective = {}
 
 --- Every supervised position counts the same.

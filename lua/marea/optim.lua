@@ -5,6 +5,7 @@ local fault = require "marea.fault"
 local kind = require "marea.kind"
 local options_of = require "marea.options"
 
+---@class marea.parts.optim
 local optim = {}
 
 ---@class marea.Optimizer
@@ -54,8 +55,8 @@ local function pick(given, names)
   return picked
 end
 
-local function new(kind, lr, made)
-  return setmetatable({ kind = kind, lr = lr, core = made }, Optimizer)
+local function new(name, lr, made)
+  return setmetatable({ kind = name, lr = lr, core = made }, Optimizer)
 end
 
 ---@class marea.SGDOptions: marea.sgd_options

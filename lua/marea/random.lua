@@ -2,4 +2,7 @@
 
 local core = require "marea.core"
 
-return { stream = core.stream, normal = core.normal, uniform = core.uniform }
+---@class marea.parts.random
+local random = { stream = core.stream, normal = core.normal, uniform = core.uniform }
+
+return random

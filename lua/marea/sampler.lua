@@ -12,6 +12,7 @@ local kind = require "marea.kind"
 local options = require "marea.options"
 local plan_of = require "marea.plan"
 
+---@class marea.parts.sampler
 local sampler = {}
 
 local function ids_of(rows)

@@ -4,6 +4,7 @@
 local fault = require "marea.fault"
 local options_of = require "marea.options"
 
+---@class marea.parts.schedule
 local schedule = {}
 
 local whole = options_of.integer

@@ -2,7 +2,10 @@
 
 local core = require "marea.core"
 
-return {
+---@class marea.parts.tensor
+local tensor = {
   zeros = core.zeros, ones = core.ones, full = core.full, from = core.from,
   normal = core.normal, uniform = core.uniform,
 }
+
+return tensor

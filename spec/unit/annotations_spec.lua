@@ -5,7 +5,9 @@ local annotate = require "marea.annotate"
 local annotations = require "marea.annotations"
 local core = require "marea.core"
 local exports = require "spec.support.exports"
+local marea = require "marea"
 local public = require "spec.support.public"
+local source = require "marea.api.source"
 
 local function read_file(path)
   local stream <close> = assert(io.open(path))
@@ -214,6 +216,36 @@ describe("the annotations of recipes", function()
     end
     table.sort(names)
     assert.are.equal(table.concat(names, ", "), field_names "marea.Definition")
+  end)
+end)
+
+-- --- what editors complete --------------------------------------------------------------------
+
+describe("the annotations of marea's parts", function()
+  local found = source.read "lua/marea/"
+
+  it("name every part that marea has, and the table that it is", function()
+    for _, field in ipairs(annotations.describe(found.types["marea.Library"].block).field) do
+      assert.are.equal("table", type(marea[field.name]), field.name)
+      assert.are.equal(field.name .. ".lua", (found.types[field.type] or {}).file, field.type)
+      assert.is_not_nil(found.types[field.type].holder, field.type)
+    end
+    local _, refused = pcall(function() return marea.zzzzzzzzzz end)
+    for name in tostring(refused):match("it has (.*)$"):gmatch("[%w_]+") do
+      assert.is_true(type(marea[name]) ~= "table" or found.types["marea.parts." .. name] ~= nil,
+                     name)
+    end
+  end)
+
+  it("tell of each module of nn how it is made, and what a call of it gives", function()
+    for name, class in next, marea.nn do
+      if type(class) == "table" then
+        local block = table.concat(found.types["marea." .. name].block, "\n") .. "\n"
+        assert.truthy(block:find(("@overload fun%%(options: [^\n]*: marea.%s\n"):format(name)),
+                      name)
+        assert.truthy(block:find("@overload fun%([^\n]*: marea.tensor\n"), name)
+      end
+    end
   end)
 end)
 

@@ -164,7 +164,7 @@ end
 
 -- A module of nn: how it is made, and what a call of it computes.
 local function add_module(self, name, entry)
-  add_description(self, name)
+  add_record(self, name, entry)
   local called = { init = entry.as, forward = entry.object }
   local key = self.source.classes[name][1]
   for _, item in ipairs(self.source.functions[key]) do

@@ -22,13 +22,23 @@ local function extent(options, key, what)
 end
 basic.extent = extent
 
+---@class marea.LinearOptions
+---@field input integer
+---@field output integer
+---@field bias? boolean (default true)
+---@field std? number standard deviation of the weight (default 0.02)
+
 --- x w^T + b over the last axis. Weight [out, in] from N(0, std), bias [out] from 0.
 ---@class marea.Linear: marea.Module
+---@field weight marea.tensor [output, input]
+---@field bias? marea.tensor [output]
+---@overload fun(options: marea.LinearOptions): marea.Linear
+---@overload fun(x: marea.tensor): marea.tensor
 local Linear = Module.class("nn.Linear")
 basic.Linear = Linear
 
---- Declares the weight and, unless bias is false, the bias; std is 0.02 unless given.
----@param options {input: integer, output: integer, bias?: boolean, std?: number}
+--- Declares the weight and, unless bias is false, the bias.
+---@param options marea.LinearOptions
 function Linear:init(options)
   options_of.check(options, "nn.Linear", { "input", "output", "bias", "std" })
   local input = extent(options, "input", "nn.Linear")
@@ -42,13 +52,21 @@ end
 ---@return marea.tensor result [..., output]
 function Linear:forward(x) return x:linear(self.weight, self.bias) end
 
+---@class marea.EmbeddingOptions
+---@field rows integer
+---@field width integer
+---@field std? number standard deviation of the weight (default 0.02)
+
 --- A row of the weight [rows, width] for each id.
 ---@class marea.Embedding: marea.Module
+---@field weight marea.tensor [rows, width]
+---@overload fun(options: marea.EmbeddingOptions): marea.Embedding
+---@overload fun(ids: marea.tensor): marea.tensor
 local Embedding = Module.class("nn.Embedding")
 basic.Embedding = Embedding
 
---- Declares the weight [rows, width] from N(0, std), std 0.02 unless given.
----@param options {rows: integer, width: integer, std?: number}
+--- Declares the weight [rows, width] from N(0, std).
+---@param options marea.EmbeddingOptions
 function Embedding:init(options)
   options_of.check(options, "nn.Embedding", { "rows", "width", "std" })
   local rows = extent(options, "rows", "nn.Embedding")
@@ -61,13 +79,22 @@ end
 ---@return marea.tensor rows [n, width]
 function Embedding:forward(ids) return self.weight:embedding(ids) end
 
+---@class marea.LayerNormOptions
+---@field width integer
+---@field epsilon? number (default 1e-5)
+---@field bias? boolean (default true)
+
 --- Layer norm over the last axis; weight from 1, bias from 0; no weight decay.
 ---@class marea.LayerNorm: marea.Module
+---@field weight marea.tensor [width]
+---@field bias? marea.tensor [width]
+---@overload fun(options: marea.LayerNormOptions): marea.LayerNorm
+---@overload fun(x: marea.tensor): marea.tensor
 local LayerNorm = Module.class("nn.LayerNorm")
 basic.LayerNorm = LayerNorm
 
---- Declares the weight and, unless bias is false, the bias; epsilon is 1e-5 unless given.
----@param options {width: integer, epsilon?: number, bias?: boolean}
+--- Declares the weight and, unless bias is false, the bias.
+---@param options marea.LayerNormOptions
 function LayerNorm:init(options)
   options_of.check(options, "nn.LayerNorm", { "width", "epsilon", "bias" })
   local width = extent(options, "width", "nn.LayerNorm")
@@ -83,13 +110,20 @@ function LayerNorm:forward(x)
   return x:layer_norm(self.weight, self.bias, { epsilon = self.epsilon })
 end
 
+---@class marea.RMSNormOptions
+---@field width integer
+---@field epsilon? number (default 1e-5)
+
 --- RMS norm over the last axis; weight from 1; no weight decay.
 ---@class marea.RMSNorm: marea.Module
+---@field weight marea.tensor [width]
+---@overload fun(options: marea.RMSNormOptions): marea.RMSNorm
+---@overload fun(x: marea.tensor): marea.tensor
 local RMSNorm = Module.class("nn.RMSNorm")
 basic.RMSNorm = RMSNorm
 
---- Declares the weight; epsilon is 1e-5 unless given.
----@param options {width: integer, epsilon?: number}
+--- Declares the weight.
+---@param options marea.RMSNormOptions
 function RMSNorm:init(options)
   options_of.check(options, "nn.RMSNorm", { "width", "epsilon" })
   self.epsilon = options.epsilon or 1e-5
@@ -104,10 +138,12 @@ function RMSNorm:forward(x) return x:rms_norm(self.weight, { epsilon = self.epsi
 --- Dropout while training: draws at (seed, layer, update, sequence id, position, channel), so the
 --- mask depends on no rank, split, layout or recomputation. Outside training it changes nothing.
 ---@class marea.Dropout: marea.Module
+---@overload fun(options: {probability: number}): marea.Dropout
+---@overload fun(x: marea.tensor, batch: marea.Batch): marea.tensor
 local Dropout = Module.class("nn.Dropout")
 basic.Dropout = Dropout
 
---- Errors, code 2: a probability below 0, or of 1 and more.
+--- Has no parameters. Errors, code 2: a probability below 0, or of 1 and more.
 ---@param options {probability: number}
 function Dropout:init(options)
   options_of.check(options, "nn.Dropout", { "probability" })

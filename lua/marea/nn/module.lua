@@ -24,9 +24,15 @@ local options_of = require "marea.options"
 ---@field children {name: string, module: marea.Module}[]
 ---@field layer? integer number of this module within the model, once materialized
 ---@field forward fun(self: marea.Module, ...: any): marea.tensor what a call of the module computes
+---@field [string] any its parameters, once the root is materialized, and its children
 ---@overload fun(...: any): marea.tensor calls forward
 local Module = {}
 Module.__index = Module
+
+--- A class of one's own; its functions init and forward are the author's.
+---@class marea.ModuleClass: marea.Module
+---@field init fun(self: marea.ModuleClass, options: table)
+---@overload fun(options?: table): marea.Module
 
 -- A module computes once it is whole: it can, and the model that it is a child of has parameters.
 local function check_callable(module)
@@ -35,15 +41,15 @@ local function check_callable(module)
   end
   local first = module.declared[1]
   if first and not rawget(module, first.name) then
-    fault.raise(2, "%s was called before its parameters were made; a module is a child of the one " ..
-                "that calls it: self:child(name, module)", module.name)
+    fault.raise(2, "%s was called before its parameters were made; a module is a child of the " ..
+                "one that calls it: self:child(name, module)", module.name)
   end
 end
 
 --- Makes a class of modules: `local Mine = nn.class "Mine"`, then `function Mine:init(options)`
 --- declares parameters and children, `function Mine:forward(...)` computes. Mine{...} makes one.
 ---@param name string for messages
----@return table class called with a table of options, it makes a module
+---@return marea.ModuleClass class called with a table of options, it makes a module
 function Module.class(name)
   local class = setmetatable({ name = name }, {
     __index = Module,

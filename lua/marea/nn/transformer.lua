@@ -139,6 +139,8 @@ end
 
 --- Logits [rows, classes] for a batch of packed (or padded) sequences.
 ---@class marea.Transformer: marea.Module
+---@overload fun(options: marea.TransformerOptions): marea.Transformer
+---@overload fun(batch: marea.Batch): marea.tensor
 local Transformer = Module.class("nn.Transformer")
 
 --- Weights and embeddings from N(0, 0.02), biases from 0, norms from 1.
@@ -173,7 +175,7 @@ local function check_lengths(batch, context)
 end
 
 --- Logits of a batch.
---- Errors, code 2: no batch; ids outside the vocabulary; a sequence that is longer than the context.
+--- Errors, code 2: no batch; ids outside the vocabulary; a sequence longer than the context.
 ---@param batch marea.Batch
 ---@return marea.tensor logits [rows, classes]
 function Transformer:forward(batch)
