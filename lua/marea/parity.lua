@@ -3,7 +3,9 @@
 
 local controls = require "marea.controls"
 local core = require "marea.core"
+local diagnosis = require "marea.diagnosis"
 local evaluate = require "marea.evaluate"
+local fault = require "marea.fault"
 local parity_table = require "marea.parity_table"
 local reference = require "marea.reference"
 local Session = require "marea.session"
@@ -43,8 +45,18 @@ local function actual_gradient(session, step, options)
   for _, range in ipairs(session.model.unit:ranges()) do
     flat:slice(range.offset + 1, range.count):fill_(1)
   end
-  session:accumulate(session:window(step, options))
-  return flat:copy()
+  local window = session:window(step, options)
+  session:accumulate(window)
+  return flat:copy(), window
+end
+
+-- A gradient that is not finite proves nothing; all ranks refuse it alike.
+local function require_finite(session, gradient, step)
+  local total = gradient:total()
+  local finite = core.from({ total - total == 0 and 1 or 0 }, "i64", { 1 })
+  if session.world:all_reduce(finite, "min"):get(1) == 1 then return end
+  fault.raise_at(5, session.recipe.path or "", "window %d: the gradient is not finite, so there " ..
+                 "is nothing to prove; does recipe.loss divide by zero?", step)
 end
 
 -- Parameters after a broadcast and gradients after a reduction are the same bits on all ranks.
@@ -62,7 +74,8 @@ local function run_dtype(recipe, dtype, given)
   local run = { session = session }
   run.begun_equal = equal_on_all_ranks(session, session.model:values())
   if given.checkpoint then evaluate.load(session, given.checkpoint) end
-  run.actual = actual_gradient(session, given.step, given.window)
+  run.actual, run.window = actual_gradient(session, given.step, given.window)
+  require_finite(session, run.actual, given.step)
   run.equal = equal_on_all_ranks(session, run.actual)
   if session.rank == 0 then
     run.model = reference_model(session)
@@ -105,38 +118,7 @@ function parity.compare(model, a, b, gate, excuse)
   }
 end
 
--- Factors that have a name: {value, name} each.
-local function candidates(session, step)
-  local world, list, seen = session.world:size(), {}, {}
-  local function add(value, name, meaning)
-    list[#list + 1] = { value = 1 / value, name = ("1/%s (%s)"):format(name, meaning) }
-    list[#list + 1] = { value = value, name = ("%s (%s)"):format(name, meaning) }
-  end
-  if world > 1 then add(world, "W", "W = " .. world) end
-  for _, microbatches in ipairs(session.plan[step]) do
-    local k = #microbatches
-    if k > 1 and not seen[k] then add(k, "accumulation", k .. " microbatches") end
-    seen[k] = true
-  end
-  return list
-end
-
--- The one factor between gradient and reference, where there is one, with its name if it has one.
-local function find_factor(run, step)
-  local gate, ratio = parity.gates.f64, run.result.ratio
-  if run.result.failing == 0 or not ratio or ratio == 0 then return nil end
-  local scaled = run.reference.gradient:copy():scale_(ratio)
-  if core.compare(run.actual, scaled, gate).failing > 0 then return nil end
-  local names = {}
-  for _, candidate in ipairs(candidates(run.session, step)) do
-    if math.abs(ratio - candidate.value) <= 1e-9 * candidate.value then
-      names[#names + 1] = candidate.name
-    end
-  end
-  return { value = ratio, name = names[1] and table.concat(names, " or ") }
-end
-
-local function compare_runs(f32, f64, step)
+local function compare_runs(f32, f64, given)
   local gates = parity.gates
   local wide = { a = f64.actual, b = f64.reference.gradient, gate = gates.f64 }
   local narrow = { a = f32.actual, b = f32.reference.gradient, gate = gates.f32, excuse = {
@@ -145,7 +127,7 @@ local function compare_runs(f32, f64, step)
   f64.result = parity.compare(f64.model, wide.a, wide.b, wide.gate)
   f32.result = parity.compare(f32.model, narrow.a, narrow.b, narrow.gate, narrow.excuse)
   f64.parameters = parity_table.of(f64.model, narrow, wide)
-  return find_factor(f64, step)
+  return f64.result.failing > 0 and diagnosis.of(f64, given) or {}
 end
 
 -- --- controls ---------------------------------------------------------------------------------
@@ -171,6 +153,9 @@ local function run_controls(run, step, options, alone)
   local windows = windows_of_all(session, step, options)
   for i, control in ipairs(controls.of(session.recipe)) do
     local apart, reason = control.apart(windows, session.world:size())
+    if control.weighting and not run.window.weighed then
+      apart, reason = false, "the loop does not take its weights from window:weights"
+    end
     local entry = { name = control.name, told_apart = apart, detected = false, reason = reason,
                     meaning = controls.meaning[control.name] or "weighted by the recipe's unit",
                     weighting = control.weighting }
@@ -228,7 +213,7 @@ local function describe_window(windows, step, options)
            masked_rank = options and options.mask_rank or nil }
 end
 
-local function report(recipe, f32, f64, step, options, results, factor)
+local function report(recipe, f32, f64, given, results, found_out)
   local world = f64.session.world:size()
   local alike = f32.equal and f64.equal
   local begun_alike = f32.begun_equal and f64.begun_equal
@@ -238,11 +223,12 @@ local function report(recipe, f32, f64, step, options, results, factor)
   return {
     recipe = recipe.name, components = f64.model:count(), world = world,
     objective = recipe.config.objective, reduction = recipe.config.reduction,
-    window = describe_window(f64.reference.windows, step, options),
+    window = describe_window(f64.reference.windows, given.step, given.window),
     loss = f64.reference.loss,
     f32 = f32.result, f64 = f64.result, parameters = f64.parameters,
     equal_on_all_ranks = alike, begun_equal = begun_alike,
-    controls = results, controls_pass = seen, factor = factor,
+    controls = results, controls_pass = seen,
+    factor = found_out.factor, equals = found_out.equals, uses_weights = f64.window.weighed,
     pass = exact and seen,
   }
 end
@@ -264,10 +250,10 @@ function parity.run(recipe, options)
   local alone = require("marea.world").alone()
   local given = { shared = shared, step = step, window = window, checkpoint = options.checkpoint }
   local f32, f64 = run_dtype(recipe, "f32", given), run_dtype(recipe, "f64", given)
-  local factor = first.rank == 0 and compare_runs(f32, f64, step) or nil
+  local found_out = first.rank == 0 and compare_runs(f32, f64, given) or nil
   local results = run_controls(f64, step, window, alone)
   if first.rank > 0 then return nil end
-  local found = report(recipe, f32, f64, step, window, results, factor)
+  local found = report(recipe, f32, f64, given, results, found_out)
   found.checkpoint = options.checkpoint
   return found
 end

@@ -95,6 +95,7 @@ function probe.measure(recipe, step, shared)
   local self = setmetatable({ count = count, uses = 0 }, Probe)
   session:build { extra = { name = parameter, shape = { count + 1 } } }
   self.model, session.probe = session.model, self
+  self.model:gradients():fill_(1) -- what an earlier update would have left
   session:accumulate(window)
   local gradient = self.model[parameter]:gradient()
   local declared = weigh.window(window)
@@ -149,21 +150,37 @@ local function common_ratio(measured, accept)
   return same and ratio or nil
 end
 
-local function cause_of_ratio(ratio, measured)
-  local world, window = measured.session.world:size(), measured.window
-  local function is(value) return near(ratio, value) end
-  for _, microbatches in ipairs(window.by_rank) do
+local function causes_by_ratio(ratio, measured)
+  local world, causes, seen = measured.session.world:size(), {}, {}
+  local function add(value, text)
+    if near(ratio, value) and not seen[text] then causes[#causes + 1] = text end
+    seen[text] = true
+  end
+  for _, microbatches in ipairs(measured.window.by_rank) do
     local k = #microbatches
-    if k > 1 and is(1 / k) then
-      return ("the loop divides once more, by its %d microbatches"):format(k)
+    if k > 1 then
+      add(1 / k, ("the loop divides once more, by its %d microbatches"):format(k))
+      add(k, ("the loop multiplies by its %d microbatches"):format(k))
     end
-    if k > 1 and is(k) then return ("the loop multiplies by its %d microbatches"):format(k) end
   end
-  if world > 1 and is(1 / world) then
-    return "the mean over the ranks is not undone by the factor W, or is taken twice"
+  if world > 1 then
+    add(1 / world, "the mean over the ranks is not undone by the factor W, or is taken twice")
+    add(world, "the factor W is there without a mean over the ranks")
   end
-  if world > 1 and is(world) then return "the factor W is there without a mean over the ranks" end
-  if is(0) then return "no gradient arrived" end
+  add(0, "no gradient arrived")
+  return causes[1] and table.concat(causes, ", or ")
+end
+
+-- A gradient that was there before shows as the same amount on every position.
+local function cause_of_remains(measured)
+  local remains, same = nil, true
+  each_position(measured, function(declared, found)
+    remains = remains or found - declared
+    same = same and math.abs(found - declared - remains) <= probe.tolerance
+  end)
+  if same and remains and math.abs(remains) > probe.tolerance then
+    return "gradients are not cleared before the window: call zero_grad first"
+  end
 end
 
 -- What an objective of the library would weigh the same window with.
@@ -222,8 +239,8 @@ function probe.judge(measured)
   local verdict = { measurable = true, worst = worst, pass = worst.off <= probe.tolerance }
   if verdict.pass then return verdict end
   verdict.ratio = common_ratio(measured)
-  verdict.cause = verdict.ratio and cause_of_ratio(verdict.ratio, measured) or
-    cause_of_pattern(measured) or cause_of_objective(measured)
+  verdict.cause = verdict.ratio and causes_by_ratio(verdict.ratio, measured) or
+    cause_of_remains(measured) or cause_of_pattern(measured) or cause_of_objective(measured)
   return verdict
 end
 

@@ -33,9 +33,7 @@ local Window = {}
 local methods = {}
 
 -- Integer keys are the batches of this rank; names are fields, then methods.
-Window.__index = methods
-Window.__name = "window"
-strict.names(methods, "a window", { code = 1, optional = {
+strict.objects(Window, methods, "window", { code = 1, optional = {
   "totals", "denominators", "factor", "session", "masked_rank" }, names = {
   "tokens", "rank_tokens", "my_tokens", "sequence_count", "step", "rank", "ranks" } })
 
@@ -92,6 +90,7 @@ function Window.new(session, step, rank, options)
   options = options or {}
   local by_rank = place_all(session, step, options.mask_rank)
   local self = setmetatable({}, Window)
+  self.weighed = false
   self.step, self.rank, self.ranks = step, rank, #by_rank
   self.by_rank = by_rank
   self.tokens, self.rank_tokens, self.sequence_count = count_tokens(by_rank)
@@ -274,6 +273,7 @@ end
 ---@param made marea.Batch one of the window's batches
 ---@return marea.Weights weights a tensor, or one for each named term
 function methods:weights(made)
+  self.weighed = true
   if not self.denominators then
     fault.raise(1, "window:weights was called before the window was counted")
   end

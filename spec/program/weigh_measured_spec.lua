@@ -11,7 +11,7 @@ local recipe = loaded.definition
 recipe.plan = function() return { { { { 1 } }, { { 2 }, { 3, 4 } } }, { { { 1 } }, { { 2 } } } } end
 recipe.replicate = %s
 recipe.accumulate = function(replica, window)
-  replica:zero_grad()
+  %s
   for i, batch in ipairs(window) do
     %s
   end
@@ -27,6 +27,7 @@ local function measure(loop, options)
   local folder <close> = scratch.folder()
   local path = folder.path .. "/loop.lua"
   scratch.write(path, frame:format(launch.root(), options.replicate or "true",
+                                   options.clear or "replica:zero_grad()",
                                    (options.replicate and "" or scoped) .. loop,
                                    options.after or ""))
   local code, output, errors = launch.run({ ranks = options.ranks or 2, time_limit = 60 }, {
@@ -64,7 +65,9 @@ describe("marea weigh --measured", function()
     local code, wrong = measure(loop)
     assert.equal(3, code)
     assert.near(0.5, wrong.ratio, 1e-5)
-    assert.equal("the loop divides once more, by its 2 microbatches", wrong.cause)
+    -- with two ranks the factor W, were it missing, would look the same
+    assert.equal("the loop divides once more, by its 2 microbatches, or the mean over the ranks " ..
+                 "is not undone by the factor W, or is taken twice", wrong.cause)
     local _, text = measure(loop, { text = true })
     assert.is_truthy(text:find("every position has 0.5 times its declared weight", 1, true), text)
   end)
@@ -83,6 +86,12 @@ describe("marea weigh --measured", function()
       "require('marea').world():all_reduce(replica:gradients(), 'sum')" })
     assert.equal(3, code)
     assert.near(2, wrong.ratio, 1e-5)
+  end)
+
+  it("sees gradients of an earlier update that nobody cleared", function()
+    local code, wrong = measure(right, { clear = "" })
+    assert.equal(3, code)
+    assert.equal("gradients are not cleared before the window: call zero_grad first", wrong.cause)
   end)
 
   it("calls a loop that bypasses loss(batch, weights) not measurable", function()

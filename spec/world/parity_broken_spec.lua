@@ -141,10 +141,34 @@ describe("parity refutes a loop that", function()
     assert.is_false(report.pass)
   end)
 
-  it("makes something that is no number", function()
-    local report = report_of(loops.moved("embedding.weight", 5, 0 / 0))
+  it("makes something that is no number: refused by all ranks alike", function()
+    local message, code = numeric.refusal(report_of, loops.moved("embedding.weight", 5, 0 / 0))
+    assert.equal(5, code)
+    assert.is_truthy(message:find("window 1: the gradient is not finite", 1, true), message)
+  end)
+
+  it("averages each rank's own mean, and names the objective that it computes", function()
+    if size == 1 then return pending "one rank's own mean is the mean" end
+    local function own_means(replica, window)
+      replica:zero_grad()
+      for i, batch in ipairs(window) do
+        local _ <close> = i < #window and replica:no_sync()
+        local losses = marea.nn.cross_entropy(replica(batch), batch.targets)
+        replica.reducer:attach(losses:sum():scale(1 / window.my_tokens)):backward()
+      end
+    end
+    local report = report_of(own_means)
     assert_refuted(report)
-    if report then assert.equal("embedding.weight", report.f64.worst.parameter) end
+    if not report then return end
+    assert.equal("mean_of_means", report.equals.objective)
+    assert.equal(1, report.equals.factor)
+    assert.is_false(report.uses_weights)
+    for _, control in ipairs(report.controls) do
+      if control.weighting then
+        assert.is_false(control.told_apart)
+        assert.equal("the loop does not take its weights from window:weights", control.reason)
+      end
+    end
   end)
 end)
 

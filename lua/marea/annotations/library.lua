@@ -197,6 +197,8 @@
 ---@field controls marea.ControlResult[]
 ---@field controls_pass boolean
 ---@field factor? {value: number, name: string?} the gradient is off by one factor throughout
+---@field equals? {objective: string, factor: number, name: string?} it is another objective's
+---@field uses_weights boolean whether the loop called window:weights
 ---@field pass boolean
 
 --- What a checkpoint says besides tensors and history: state.json.

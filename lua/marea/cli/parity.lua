@@ -38,11 +38,35 @@ local function control_line(entry)
   if not entry.told_apart then
     verdict = "not told apart: " .. entry.reason
   elseif entry.detected then
-    verdict = ("detected: off by %.3g in %d components"):format(entry.max_abs, entry.failing)
+    verdict = ("detected: off by %.3g in %d components (%s)"):format(entry.max_abs, entry.failing,
+                                                                     entry.meaning)
   else
-    verdict = "NOT DETECTED"
+    verdict = ("NOT DETECTED (%s)"):format(entry.meaning)
   end
   return ("control   %-26s %s"):format(entry.name, verdict)
+end
+
+local function is_exact(report)
+  return report.f32.failing == 0 and report.f64.failing == 0
+end
+
+-- What a failing gradient is instead.
+local function cause_lines(report)
+  local lines, factor, equals = {}, report.factor, report.equals
+  if factor then
+    lines[#lines + 1] = ("factor    the gradient is %s times the reference throughout%s"):format(
+      json.number(factor.value), factor.name and ": " .. factor.name or "")
+  end
+  if equals then
+    lines[#lines + 1] = ("instead   it is the gradient of %s%s"):format(equals.objective,
+      equals.factor == 1 and "" or (" times %s%s"):format(json.number(equals.factor),
+        equals.name and ": " .. equals.name or ""))
+  end
+  if not report.uses_weights then
+    lines[#lines + 1] = "weights   the loop does not use window:weights(batch), which carries " ..
+                        "the declared weights"
+  end
+  return lines
 end
 
 local function text(report)
@@ -58,11 +82,12 @@ local function text(report)
     lines[#lines + 1] = ("window    as planned it tells no wrong weighting apart, so half of " ..
       "the targets of every second sequence of rank %d are masked"):format(window.masked_rank)
   end
-  if report.factor then
-    lines[#lines + 1] = ("factor    the gradient is %s times the reference throughout%s"):format(
-      json.number(report.factor.value), report.factor.name and ": " .. report.factor.name or "")
+  table.move(cause_lines(report), 1, 3, #lines + 1, lines)
+  if is_exact(report) then
+    for _, entry in ipairs(report.controls) do lines[#lines + 1] = control_line(entry) end
+  else
+    lines[#lines + 1] = "controls  not judged while the gradient itself is not the declared one"
   end
-  for _, entry in ipairs(report.controls) do lines[#lines + 1] = control_line(entry) end
   if not report.begun_equal then
     lines[#lines + 1] = "ranks     began with DIFFERENT parameters: broadcast rank 0's to all"
   end
