@@ -109,7 +109,7 @@ end
 ---@return marea.Session session
 function evaluate.session(recipe, world)
   local corpus = prepare.corpus(recipe)
-  together.same(world, "the corpus", corpus:hash())
+  together.same(world, "the corpus", corpus:hash(), recipe.place "corpus")
   local model = recipe.model(recipe.config)
   if type(model) ~= "table" or not model.materialize then
     fault.raise_at(2, recipe.path or "", "the recipe's model must return a module of nn, got %s",

@@ -63,8 +63,8 @@ function prepare.make(recipe, world)
   local corpus = prepare.corpus(recipe)
   local steps = prepare.plan(recipe, corpus)
   local record = lock.of(recipe, corpus, steps)
-  together.same(world, "the corpus", record.corpus)
-  together.same(world, "the plan", record.plan.hash)
+  together.same(world, "the corpus", record.corpus, recipe.place "corpus")
+  together.same(world, "the plan", record.plan.hash, recipe.place "plan")
   check_config(recipe, world)
   return { corpus = corpus, plan = steps, lock = record, world = world }
 end

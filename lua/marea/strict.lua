@@ -37,7 +37,9 @@ function strict.refusal(given, what, options)
     end
     if type(key) ~= "string" or optional[key] or key:sub(1, 2) == "__" then return nil end
     local names = names_of(given)
-    table.move(options.names or {}, 1, #(options.names or {}), #names + 1, names)
+    for _, name in ipairs(options.names or {}) do
+      if rawget(given, name) == nil then names[#names + 1] = name end
+    end
     local near = nearest.find(key, names)
     local more = near and ("; did you mean %q?"):format(near) or
       #names <= most_names and "; it has " .. table.concat(names, ", ") or ""
@@ -53,6 +55,18 @@ end
 ---@return T given
 function strict.names(given, what, options)
   return setmetatable(given, { __index = strict.refusal(given, what, options) })
+end
+
+--- Makes objects refuse names that neither they nor their methods have, and `pairs`.
+---@param meta table the objects' metatable
+---@param methods table
+---@param noun string "window"
+---@param options marea.StrictOptions
+function strict.objects(meta, methods, noun, options)
+  meta.__name, meta.__index = noun, strict.names(methods, "a " .. noun, options)
+  function meta.__pairs()
+    fault.raise(options.code or 2, "a %s is read with ipairs, in its order, not with pairs", noun)
+  end
 end
 
 return strict

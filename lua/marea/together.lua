@@ -88,14 +88,16 @@ end
 ---@param world marea.World|marea.group
 ---@param what string "the corpus"
 ---@param hash string hexadecimal
-function together.same(world, what, hash)
+---@param place? string "file:line" of what made it
+function together.same(world, what, hash, place)
   if world:size() == 1 then return end
   local prefix = hash:sub(1, 12)
   local all = world:all_gather(core.from({ tonumber(prefix, 16) }, "i64", { 1 })):values()
   for rank, value in ipairs(all) do
     if value ~= all[1] then
-      fault.raise_at(6, "", "%s is not the same on all ranks: hash %012x on rank 0, %012x on " ..
-                     "rank %d", what, math.tointeger(all[1]), math.tointeger(value), rank - 1)
+      fault.raise_at(6, place or "", "%s is not the same on all ranks: hash %012x on rank 0, " ..
+                     "%012x on rank %d; it must not depend on the order of pairs or on time",
+                     what, math.tointeger(all[1]), math.tointeger(value), rank - 1)
     end
   end
 end

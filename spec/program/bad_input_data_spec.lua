@@ -57,12 +57,14 @@ describe("a plan is refused", function()
   end)
 
   it("when it is not the same on all ranks", function()
+    local differs = " is not the same on all ranks: hash %x+ on rank 0, %x+ on rank 1; it must " ..
+      "not depend on the order of pairs or on time"
     bad.expect_all({
       { "plans", fields = plan "{ { { 1 + 2 * world:rank() } }, { { 2 } } }",
-        message = "the plan is not the same on all ranks: hash %x+ on rank 0, %x+ on rank 1" },
+        message = "@plan: the plan" .. differs },
       { "corpora", fields = { corpus = "function() return corpus.symbols { train = 8, " ..
                               "seed = world:rank() } end" },
-        message = "the corpus is not the same on all ranks: hash %x+ on rank 0, %x+ on rank 1" },
+        message = "@corpus: the corpus" .. differs },
     }, { code = 6, ranks = 2, pattern = true })
   end)
 end)
