@@ -5,16 +5,16 @@ local checkpoint = require "marea.checkpoint"
 local core = require "marea.core"
 local json = require "marea.json"
 local lock_of = require "marea.lock"
+local wording = require "marea.wording"
 
 local compare = {}
 
-local function shown(value)
-  if type(value) == "number" then return json.number(value) end
-  return value == nil and "none" or tostring(value)
+local function differ(what, a, b)
+  return ("%s: %s and %s"):format(what, wording.shown(a), wording.shown(b))
 end
 
 local function shape_text(file, name)
-  return file:dtype(name) .. " [" .. table.concat(file:shape(name), ", ") .. "]"
+  return file:dtype(name) .. " " .. wording.shape(file:shape(name))
 end
 
 -- --- lock -------------------------------------------------------------------------------------
@@ -29,7 +29,7 @@ local function compare_locks(a, b)
   local first = differences[1]
   return {
     part = "lock", equal = not first, count = #differences,
-    first = first and ("%s: %s and %s"):format(first.field, shown(first.a), shown(first.b)),
+    first = first and differ(first.field, first.a, first.b),
     differences = json.array(differences),
   }
 end
@@ -60,8 +60,8 @@ local function tensor_difference(a, b, name)
   local found = core.compare(left, right, { absolute = 0, relative = 0 })
   local where = ""
   if found.worst > 0 then
-    where = (", most in value %d: %s and %s"):format(found.worst, shown(found.worst_a),
-                                                     shown(found.worst_b))
+    where = (", most in value %d: %s and %s"):format(found.worst, wording.shown(found.worst_a),
+                                                     wording.shown(found.worst_b))
   end
   return ("%s: %d of %d values%s"):format(name, found.failing, found.count, where), found.failing,
          found.max_abs
@@ -96,7 +96,7 @@ local function compare_optimizers(a, b)
   for _, key in ipairs { "optimizer", "steps" } do
     if left[key] ~= right[key] then
       result.equal = false
-      result.first = ("%s: %s and %s"):format(key, shown(left[key]), shown(right[key]))
+      result.first = differ(key, left[key], right[key])
     end
   end
   return result
@@ -108,7 +108,7 @@ end
 local function list_difference(what, a, b)
   for r = 1, math.max(#a, #b) do
     if a[r] ~= b[r] then
-      return ("%s, rank %d: %s and %s"):format(what, r - 1, shown(a[r]), shown(b[r]))
+      return differ(("%s, rank %d"):format(what, r - 1), a[r], b[r])
     end
   end
 end
@@ -117,7 +117,7 @@ local function compare_positions(a, b)
   local first
   for _, key in ipairs { "update", "world" } do
     if a.state[key] ~= b.state[key] then
-      first = first or ("%s: %s and %s"):format(key, shown(a.state[key]), shown(b.state[key]))
+      first = first or differ(key, a.state[key], b.state[key])
     end
   end
   for _, key in ipairs { "microbatches", "sequences" } do
@@ -133,7 +133,7 @@ local function record_difference(update, a, b)
     local difference = list_difference(place .. key, a[key] or {}, b[key] or {})
     if difference then return difference end
   end
-  return ("%stokens: %s and %s"):format(place, shown(a.tokens), shown(b.tokens))
+  return ("%stokens: %s and %s"):format(place, wording.shown(a.tokens), wording.shown(b.tokens))
 end
 
 local function compare_histories(a, b)

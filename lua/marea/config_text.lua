@@ -2,17 +2,12 @@
 -- was given on the command line.
 
 local config = require "marea.config"
-local json = require "marea.json"
 local sorted = require "marea.sorted"
+local wording = require "marea.wording"
 
 local config_text = {}
 
 local longest_in_columns = 20
-
-local function shown(value)
-  if value == nil then return "none" end
-  return type(value) == "number" and json.number(value) or tostring(value)
-end
 
 -- Keys that the command line gave.
 local function given_keys(recipe)
@@ -33,7 +28,7 @@ local function entries_of(recipe)
     local default = defaults[key]
     if default == config.no_default then default = nil end
     local mark = values[key] ~= default and "*" or " "
-    entries[#entries + 1] = { key, shown(values[key]), given[key] and "=" or mark }
+    entries[#entries + 1] = { key, wording.shown(values[key]), given[key] and "=" or mark }
   end
   return entries
 end

@@ -1,21 +1,18 @@
 -- What a dry run found, as lines of text.
 
-local text = {}
+local wording = require "marea.wording"
 
-local function thousands(number)
-  local digits = ("%d"):format(number)
-  return (digits:reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^,", ""))
-end
+local text = {}
 
 local function plan_lines(result, add)
   local plan, sum, by_rank = result.plan, 0, {}
   for i, tokens in ipairs(result.tokens) do
-    sum, by_rank[i] = sum + tokens, thousands(tokens)
+    sum, by_rank[i] = sum + tokens, wording.whole(tokens)
   end
   add("plan        %d updates of up to %d microbatches of %d sequences a rank, %d rank%s",
       plan.updates, plan.accumulation, plan.batch_size_per_rank, plan.ranks,
       plan.ranks == 1 and "" or "s")
-  add("tokens      %s in all (%s)", thousands(sum), table.concat(by_rank, " + "))
+  add("tokens      %s in all (%s)", wording.whole(sum), table.concat(by_rank, " + "))
   if result.first > result.last then
     add("this start  is at update %d of %d already", result.last, plan.updates)
   else
@@ -26,19 +23,19 @@ end
 local function parameter_lines(result, add)
   local width = 0
   for _, item in ipairs(result.parameters) do width = math.max(width, #item.name) end
-  add("parameters  %s, %s", thousands(result.count), result.dtype)
+  add("parameters  %s, %s", wording.whole(result.count), result.dtype)
   for _, item in ipairs(result.parameters) do
     local name = item.name .. (" "):rep(width - #item.name)
-    add("            %s  [%s]", name, table.concat(item.shape, ", "))
+    add("            %s  %s", name, wording.shape(item.shape))
   end
 end
 
 local function memory_lines(memory, add)
   local held = memory.parameters + memory.gradients + memory.optimizer
-  add("memory      %s bytes a rank at the peak", thousands(memory.peak))
+  add("memory      %s bytes a rank at the peak", wording.whole(memory.peak))
   add("            parameters %s, gradients %s, optimizer %s, a window %s",
-      thousands(memory.parameters), thousands(memory.gradients), thousands(memory.optimizer),
-      thousands(memory.peak - held))
+      wording.whole(memory.parameters), wording.whole(memory.gradients),
+      wording.whole(memory.optimizer), wording.whole(memory.peak - held))
   if #memory.updates > 0 then
     add("            measured on the heaviest microbatches, of update%s %s",
         #memory.updates == 1 and "" or "s", table.concat(memory.updates, " and "))
@@ -58,7 +55,7 @@ local function file_lines(result, add)
   for i, update in ipairs(updates) do names[i] = ("step-%06d"):format(update) end
   if #names > 4 then names = { names[1], names[2], "...", names[#names] } end
   add("            checkpoints/%s", table.concat(names, "  "))
-  add("            of %s bytes each; the newest %d stay", thousands(result.checkpoints.bytes),
+  add("            of %s bytes each; the newest %d stay", wording.whole(result.checkpoints.bytes),
       result.checkpoints.keep)
 end
 

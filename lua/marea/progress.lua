@@ -8,6 +8,7 @@ local fault = require "marea.fault"
 local json = require "marea.json"
 local table_of = require "marea.progress_table"
 local terminal = require "marea.terminal"
+local wording = require "marea.wording"
 
 local progress = {}
 
@@ -63,11 +64,6 @@ end
 ---@param ... any
 function Progress:say(format, ...) write(self, "marea: " .. format:format(...)) end
 
-local function thousands(number)
-  local digits = ("%d"):format(number)
-  return (digits:reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^,", ""))
-end
-
 --- Says what is about to run, with the resolved config.
 ---@param session marea.Session built
 ---@param run_folder string
@@ -81,7 +77,7 @@ function Progress:begin(session, run_folder, first, last)
   local recipe, ranks = session.recipe, self.world:size()
   self:say("training %s on %d rank%s, updates %d to %d of %d", recipe.name, ranks,
            ranks == 1 and "" or "s", first, last, recipe.config.updates)
-  write(self, ("  %s parameters, into %s"):format(thousands(session.model:count()), run_folder))
+  write(self, ("  %s parameters, into %s"):format(wording.whole(session.model:count()), run_folder))
   for _, line in ipairs(config_text.lines(recipe, self.width)) do write(self, line) end
 end
 

@@ -14,6 +14,7 @@ local text = require "marea.report.text"
 local time = require "marea.report.time"
 local verdicts = require "marea.report.verdicts"
 local weights = require "marea.report.weights"
+local wording = require "marea.wording"
 
 local report = {}
 
@@ -32,8 +33,8 @@ local function summary(run, list)
   local record = run.record
   local good, bad = verdicts.count(list)
   local parts = { ("Objective %s, %s, %d of %d updates, %s."):format(record.objective,
-    text.count(record.world, "rank"), record.update, record.config.updates or record.update,
-    text.count(record.parameters or 0, "parameter")) }
+    wording.count(record.world, "rank"), record.update, record.config.updates or record.update,
+    wording.count(record.parameters or 0, "parameter")) }
   parts[2] = bad == 0 and (" All %d verdicts are good."):format(good) or
     (" %d of %d verdicts %s bad."):format(bad, good + bad, bad == 1 and "is" or "are")
   return table.concat(parts)
@@ -54,7 +55,7 @@ local function overview(runs, without)
   local rows = {}
   for i, run in ipairs(runs) do
     local last = run.updates[#run.updates]
-    local row = { run.label, run.record.objective, run.record.outcome, text.whole(last.update),
+    local row = { run.label, run.record.objective, run.record.outcome, wording.whole(last.update),
                   text.loss(last.loss_per_token) }
     if not without.validation then
       row[#row + 1] = text.loss(run.validation[#run.validation].loss)

@@ -5,6 +5,7 @@
 local bytes = require "marea.corpus.bytes"
 local core = require "marea.core"
 local fault = require "marea.fault"
+local wording = require "marea.wording"
 
 local sample = {}
 
@@ -70,7 +71,7 @@ local function logits_after(session, text)
   if #shape ~= 2 or shape[1] ~= made.rows or shape[2] < symbols then
     fault.raise_at(2, session.recipe.path or "", "sample needs a model that returns logits " ..
                    "[%d, %d or more], got %s", made.rows, symbols,
-                   type(output) == "userdata" and "[" .. table.concat(shape, ", ") .. "]" or
+                   type(output) == "userdata" and wording.shape(shape) or
                    type(output))
   end
   local values = output:slice(made.rows, 1):values()

@@ -4,6 +4,7 @@
 local core = require "marea.core"
 local fault = require "marea.fault"
 local sorted = require "marea.sorted"
+local wording = require "marea.wording"
 
 local state = {}
 
@@ -45,8 +46,6 @@ function state.optimizer_metadata(optimizer)
            steps = ("%d"):format(optimizer:steps()) }
 end
 
-local function shape_text(shape) return "[" .. table.concat(shape, ", ") .. "]" end
-
 -- Names that only one side has.
 local function check_names(file, list)
   local wanted = {}
@@ -68,7 +67,7 @@ end
 local function fill(file, list)
   check_names(file, list)
   for _, item in ipairs(list) do
-    local expected, found = shape_text(item[2]:shape()), shape_text(file:shape(item[1]))
+    local expected, found = wording.shape(item[2]:shape()), wording.shape(file:shape(item[1]))
     if expected ~= found then
       fault.raise_at(3, file:path(), "%s: the recipe's model expects the shape %s, the file has %s",
                      item[1], expected, found)

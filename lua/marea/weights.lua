@@ -5,6 +5,7 @@ local core = require "marea.core"
 local fault = require "marea.fault"
 local state = require "marea.state"
 local together = require "marea.together"
+local wording = require "marea.wording"
 
 local weights = {}
 
@@ -34,8 +35,6 @@ function weights.write(path, list, about)
   return bytes
 end
 
-local function shape_text(shape) return "[" .. table.concat(shape, ", ") .. "]" end
-
 -- What keeps a file from being the weights of a model, in the order of the model, then the file.
 local function misfits(file, list)
   local problems, wanted = {}, {}
@@ -48,9 +47,9 @@ local function misfits(file, list)
     elseif not readable[file:dtype(name)] then
       add("%s is %s, and F32 or F64 is read", name, published[file:dtype(name)] or
           file:dtype(name))
-    elseif shape_text(file:shape(name)) ~= shape_text(tensor:shape()) then
-      add("%s has the shape %s, the model's is %s", name, shape_text(file:shape(name)),
-          shape_text(tensor:shape()))
+    elseif wording.shape(file:shape(name)) ~= wording.shape(tensor:shape()) then
+      add("%s has the shape %s, the model's is %s", name, wording.shape(file:shape(name)),
+          wording.shape(tensor:shape()))
     end
   end
   for _, name in ipairs(file:names()) do

@@ -6,6 +6,7 @@ local html = require "marea.report.html"
 local series = require "marea.report.series"
 local sheet = require "marea.report.sheet"
 local text = require "marea.report.text"
+local wording = require "marea.wording"
 
 describe("markup", function()
   it("escapes text and attributes, and only markup goes through", function()
@@ -42,10 +43,10 @@ end)
 describe("numbers as text", function()
   it("have commas, hundredths and plurals", function()
     assert.same({ "0", "999", "1,000", "282,628", "-1,234,567" },
-      { text.whole(0), text.whole(999), text.whole(1000), text.whole(282628),
-        text.whole(-1234567) })
+      { wording.whole(0), wording.whole(999), wording.whole(1000), wording.whole(282628),
+        wording.whole(-1234567) })
     assert.same({ "25.00 %", "\u{2013}" }, { text.percent(0.25), text.percent(nil) })
-    assert.same({ "1 rank", "2 ranks" }, { text.count(1, "rank"), text.count(2, "rank") })
+    assert.same({ "1 rank", "2 ranks" }, { wording.count(1, "rank"), wording.count(2, "rank") })
     assert.same({ "0", "5.96e-08", "not finite" },
       { text.error(0), text.error(5.96e-8), text.error(nil) })
     assert.same({ "1", "10", "10\u{B2}", "10\u{207B}\u{B9}\u{2070}" },

@@ -6,6 +6,7 @@ local line_figure = require "marea.report.lines"
 local series = require "marea.report.series"
 local sheet = require "marea.report.sheet"
 local text = require "marea.report.text"
+local wording = require "marea.wording"
 
 local curves = {}
 
@@ -52,7 +53,7 @@ local function table_of(caption, lines, show)
   end
   local rows = {}
   for i, x in ipairs(series.sample(lists, rows_of_a_table)) do
-    rows[i] = { text.whole(x) }
+    rows[i] = { wording.whole(x) }
     for k = 1, #lines do rows[i][k + 1] = show(values[k][x]) end
   end
   local numeric = {}
@@ -132,7 +133,7 @@ function curves.validation(runs)
   local rule, more = entropy_of(runs[1])
   local last = runs[1].validation[#runs[1].validation]
   local of = (" Each value is over %s with %s."):format(
-    text.count(last.sequences, "sequence"), text.count(last.tokens, "token"))
+    wording.count(last.sequences, "sequence"), wording.count(last.tokens, "token"))
   return section {
     id = "validation", title = "Validation", what = "Validation loss per token",
     y_label = "validation loss per token", lines = lines_of(runs, "validation", "loss"),
@@ -204,8 +205,8 @@ local function rank_table(run, lines, total)
   for r, line in ipairs(lines) do
     local extent, sum = series.extent(line.points), 0
     for _, point in ipairs(line.points) do sum = sum + point[2] end
-    rows[r] = { r - 1, text.whole(sum), text.percent(total > 0 and sum / total or nil),
-                text.whole(extent.least[2]), text.whole(extent.most[2]),
+    rows[r] = { r - 1, wording.whole(sum), text.percent(total > 0 and sum / total or nil),
+                wording.whole(extent.least[2]), wording.whole(extent.most[2]),
                 text.loss(loss_of(run.ranks[r])) }
   end
   return html.table {
@@ -221,8 +222,8 @@ function curves.tokens(run)
   for _, line in ipairs(run.updates) do total = total + line.tokens end
   local drawn = thinned(#lines > sheet.most_series and extremes(run) or lines, "mean")
   local said = ("%s read %s in %s: %.4g an update."):format(
-    text.count(#lines, "rank"), text.count(total, "supervised token"),
-    text.count(#run.updates, "update"), total / #run.updates)
+    wording.count(#lines, "rank"), wording.count(total, "supervised token"),
+    wording.count(#run.updates, "update"), total / #run.updates)
   return text.section {
     id = "tokens", title = "Tokens of each rank", lead = said,
     figure = figures.draw {

@@ -7,6 +7,7 @@ local html = require "marea.report.html"
 local json = require "marea.json"
 local sheet = require "marea.report.sheet"
 local text = require "marea.report.text"
+local wording = require "marea.wording"
 
 local proof = {}
 
@@ -20,8 +21,8 @@ local function share_of(errors)
 end
 
 local function state_of(errors)
-  if errors.failing > 0 then return text.whole(errors.failing) .. " FAIL" end
-  if errors.rounding > 0 then return text.whole(errors.rounding) .. " by rounding" end
+  if errors.failing > 0 then return wording.whole(errors.failing) .. " FAIL" end
+  if errors.rounding > 0 then return wording.whole(errors.rounding) .. " by rounding" end
   return "all"
 end
 
@@ -29,7 +30,7 @@ local function parameter_table(report)
   local rows = {}
   for i, parameter in ipairs(report.parameters) do
     local f32, f64 = parameter.f32, parameter.f64
-    rows[i] = { parameter.name, text.whole(parameter.count), text.error(parameter.max_gradient),
+    rows[i] = { parameter.name, wording.whole(parameter.count), text.error(parameter.max_gradient),
                 text.error(f32.max_abs), share_of(f32), state_of(f32),
                 text.error(f64.max_abs), share_of(f64), state_of(f64) }
   end
@@ -57,8 +58,8 @@ end
 local function share_table(report)
   local rows = {}
   for i, bin in ipairs(report.f32.shares) do
-    rows[i] = { share_name(bin, i, report.f32.shares), text.whole(bin.count),
-                text.whole(report.f64.shares[i].count) }
+    rows[i] = { share_name(bin, i, report.f32.shares), wording.whole(bin.count),
+                wording.whole(report.f64.shares[i].count) }
   end
   return html.table { caption = "Components by the share of their gate that the error uses",
                       head = { "share of the gate", "f32", "f64" }, rows = rows }
@@ -107,9 +108,10 @@ end
 local function held(report, dtype)
   local gated = report[dtype]
   local rounding = gated.rounding > 0 and
-    (", %s by rounding"):format(text.whole(gated.rounding)) or ""
-  return ("%s: %s of %s within %s%s"):format(dtype, text.whole(report.components - gated.failing),
-    text.count(report.components, "component"), gate_text(gated), rounding)
+    (", %s by rounding"):format(wording.whole(gated.rounding)) or ""
+  return ("%s: %s of %s within %s%s"):format(
+    dtype, wording.whole(report.components - gated.failing),
+    wording.count(report.components, "component"), gate_text(gated), rounding)
 end
 
 local function lead(report)
@@ -123,8 +125,8 @@ local function lead(report)
       "targets of every second sequence of rank %d are masked."):format(window.masked_rank)
   end
   return ("The recipe's own loop on %s against the reference by one process, in window %d (%s, " ..
-    "%s): %s; %s.%s"):format(text.count(report.world, "rank"), window.step, report.objective,
-    text.count(window.tokens, "token"), held(report, "f32"), held(report, "f64"), more)
+    "%s): %s; %s.%s"):format(wording.count(report.world, "rank"), window.step, report.objective,
+    wording.count(window.tokens, "token"), held(report, "f32"), held(report, "f64"), more)
 end
 
 -- --- controls ---------------------------------------------------------------------------------
@@ -142,7 +144,7 @@ local function control_row(entry)
     return { entry.name, meaning, mark("bad", "\u{2717} NOT DETECTED"), "", "" }
   end
   return { entry.name, meaning, mark("good", "\u{2713} detected"), text.error(entry.max_abs),
-           text.whole(entry.failing) }
+           wording.whole(entry.failing) }
 end
 
 local function control_table(report)

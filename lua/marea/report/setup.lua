@@ -2,16 +2,11 @@
 
 local data = require "marea.report.data"
 local html = require "marea.report.html"
-local json = require "marea.json"
 local text = require "marea.report.text"
 local sorted = require "marea.sorted"
+local wording = require "marea.wording"
 
 local setup = {}
-
-local function shown(value)
-  if value == nil then return "\u{2013}" end
-  return type(value) == "number" and json.number(value) or tostring(value)
-end
 
 local function mark_difference(key)
   return { key, " ", html.element("span", { class = "mark note" }, "(differs)") }
@@ -25,7 +20,7 @@ local function comparison(given, runs, value_of)
   for k, key in ipairs(given.keys) do
     local row, differs = { key }, false
     for i, run in ipairs(runs) do
-      row[i + 1] = shown(value_of(run, key))
+      row[i + 1] = wording.shown(value_of(run, key), "\u{2013}")
       differs = differs or row[i + 1] ~= row[2]
     end
     if differs and not (given.own and given.own[key]) then row[1] = mark_difference(key) end
@@ -81,14 +76,14 @@ function setup.corpus(run)
   for _, name in ipairs(split_names) do
     local split = card.splits[name]
     if split then
-      rows[#rows + 1] = { name, text.whole(split.sequences or split.documents),
-                          text.whole(split.tokens), split.p10,
+      rows[#rows + 1] = { name, wording.whole(split.sequences or split.documents),
+                          wording.whole(split.tokens), split.p10,
                           split.p50, split.p90, split.max }
     end
   end
   local said = ("%s with %s, vocabulary %s."):format(
-    text.count(card.sequences or card.documents, "sequence"),
-    text.count(card.tokens, "supervised token"), shown(card.vocabulary))
+    wording.count(card.sequences or card.documents, "sequence"),
+    wording.count(card.tokens, "supervised token"), wording.shown(card.vocabulary, "\u{2013}"))
   local duplicates = card.duplicates and (" Duplicates: %d, of which %d across splits."):format(
     card.duplicates.total, card.duplicates.across_splits) or ""
   local drawn = card.notes and card.notes.drawn and (" Drawn: %s."):format(card.notes.drawn) or ""
@@ -103,7 +98,7 @@ local facts = {
   { "recipe", function(r) return r.recipe and r.recipe:gsub("^/.*/", "") end },
   { "ranks", function(r) return r.world end },
   { "threads of each rank", function(r) return r.threads end },
-  { "parameters", function(r) return r.parameters and text.whole(r.parameters) end },
+  { "parameters", function(r) return r.parameters and wording.whole(r.parameters) end },
   { "BLAS", function(r) return r.blas end },
   { "instruction set", function(r) return r.instruction_set end },
   { "board of collectives", function(r) return r.board end },

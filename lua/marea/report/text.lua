@@ -4,14 +4,6 @@ local html = require "marea.report.html"
 
 local text = {}
 
---- A whole number with commas between thousands.
----@param number integer
----@return string
-function text.whole(number)
-  local digits = ("%d"):format(number)
-  return (digits:reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^,", ""):gsub("^%-,", "-"))
-end
-
 --- A loss, or a dash where there is none.
 ---@param number number?
 ---@return string
@@ -35,15 +27,6 @@ end
 ---@return string
 function text.percent(share)
   return share and ("%.2f %%"):format(100 * share) or "\u{2013}"
-end
-
---- "1 rank", "2 ranks".
----@param count integer
----@param noun string
----@param plural? string
----@return string
-function text.count(count, noun, plural)
-  return text.whole(count) .. " " .. (count == 1 and noun or plural or noun .. "s")
 end
 
 ---@class marea.SectionParts

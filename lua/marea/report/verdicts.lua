@@ -4,6 +4,7 @@ local html = require "marea.report.html"
 local json = require "marea.json"
 local series = require "marea.report.series"
 local text = require "marea.report.text"
+local wording = require "marea.wording"
 
 local verdicts = {}
 
@@ -66,7 +67,7 @@ local function of_spread(list, run)
   end
   judge(list, most == 0, "parameters are the same on all ranks",
         "largest difference of the ranks' sums %s over %s", json.number(most),
-        text.count(#run.updates, "update"))
+        wording.count(#run.updates, "update"))
 end
 
 -- Updates whose loss or gradient was not finite: nobody stepped.
@@ -91,7 +92,7 @@ local function of_loss(list, run)
   if #points < 2 then return end
   local extent = series.extent(points)
   judge(list, extent.last[2] < extent.first[2], "the loss fell", "%.4f to %.4f a token in %s",
-        extent.first[2], extent.last[2], text.count(#points, "update"))
+        extent.first[2], extent.last[2], wording.count(#points, "update"))
 end
 
 -- --- evaluation -------------------------------------------------------------------------------
@@ -103,7 +104,7 @@ local function of_evaluation(list, run)
   end
   local accuracy = found.accuracy and (", accuracy %s"):format(text.percent(found.accuracy)) or ""
   add(list, "note", ("evaluation of %s"):format(step_name(found.checkpoint)),
-      "%s split, %s: loss %.4f a token%s", found.split, text.count(found.tokens, "token"),
+      "%s split, %s: loss %.4f a token%s", found.split, wording.count(found.tokens, "token"),
       found.loss, accuracy)
   local known = run.card.notes and run.card.notes[found.split]
   if type(known) ~= "table" or not (known.loss and known.commonest_share) then return end
@@ -118,10 +119,10 @@ end
 local function of_dtype(list, report, dtype)
   local gated = report[dtype]
   local rounding = gated.rounding > 0 and
-    (", %s by rounding"):format(text.whole(gated.rounding)) or ""
+    (", %s by rounding"):format(wording.whole(gated.rounding)) or ""
   judge(list, gated.failing == 0, "parity in " .. dtype, "%s of %s, largest error %s%s",
-        text.whole(report.components - gated.failing), text.count(report.components, "component"),
-        text.error(gated.max_abs), rounding)
+        wording.whole(report.components - gated.failing),
+        wording.count(report.components, "component"), text.error(gated.max_abs), rounding)
 end
 
 local function of_controls(list, report)

@@ -6,6 +6,7 @@ local html = require "marea.report.html"
 local line_figure = require "marea.report.lines"
 local text = require "marea.report.text"
 local weigh_text = require "marea.weigh_text"
+local wording = require "marea.wording"
 
 local weights = {}
 
@@ -27,7 +28,7 @@ local function rank_table(report)
   local head, rows = { "", "tokens" }, {}
   table.move(names_of(report), 1, #report.objectives, 3, head)
   for r, tokens in ipairs(report.rank_tokens) do
-    rows[r] = { "rank " .. r - 1, text.whole(tokens) }
+    rows[r] = { "rank " .. r - 1, wording.whole(tokens) }
     for i, entry in ipairs(report.objectives) do
       rows[r][i + 2] = text.percent(entry.ranks[r].share)
     end
@@ -71,7 +72,7 @@ local function rank_sentence(report)
     parts[i] = ("%s %s"):format(entry.name, weigh_text.ratio(entry.ranks))
   end
   return ("The first window has %s (%s). A token of each rank weighs, against the lightest: %s."):
-    format(text.count(report.tokens, "token"), table.concat(report.rank_tokens, " + "),
+    format(wording.count(report.tokens, "token"), table.concat(report.rank_tokens, " + "),
            table.concat(parts, "; "))
 end
 
@@ -140,7 +141,7 @@ local function sequence_table(report)
   local sequences = report.objectives[1].sequences
   for s = 1, math.min(#sequences, most_rows) do
     local sequence = sequences[s]
-    rows[s] = { sequence.id, sequence.rank, text.whole(sequence.tokens) }
+    rows[s] = { sequence.id, sequence.rank, wording.whole(sequence.tokens) }
     for i, entry in ipairs(report.objectives) do
       local item = entry.sequences[s]
       rows[s][i + 3] = item.tokens > 0 and
@@ -148,7 +149,7 @@ local function sequence_table(report)
     end
   end
   local more = #sequences > most_rows and
-    ("; the first %d of %s"):format(most_rows, text.count(#sequences, "sequence")) or ""
+    ("; the first %d of %s"):format(most_rows, wording.count(#sequences, "sequence")) or ""
   return html.table { caption = "Weight of a position against the mean weight" .. more,
                       head = head, rows = rows }
 end
