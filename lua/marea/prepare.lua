@@ -78,19 +78,23 @@ local function write_corpus(path, corpus)
   corpus:write(path)
 end
 
---- Refuses, with code 3, to put files beside a run that was trained under another lock.
+--- Refuses, with code 3, to put files beside a run that was trained under another lock. What
+--- weights that run began with is no difference: nothing that is prepared depends on it.
 ---@param run marea.Run
 ---@param prepared marea.Prepared
+---@return string? init the run's own, on all ranks
 function prepare.refuse_other_lock(run, prepared)
-  together.on_root(run.world, function()
-    if not (run:was_trained() and run:has("lock.json")) then return end
-    local old = lock.read(run:path("lock.json"))
-    prepared.lock.init = old.init -- nothing that is prepared depends on it
-    local differences = lock.compare(old, prepared.lock)
+  return together.on_root(run.world, function()
+    if not (run:was_trained() and run:has("lock.json")) then return nil end
+    local old, own = lock.read(run:path("lock.json")), {}
+    for key, value in pairs(prepared.lock) do own[key] = value end
+    own.init = old.init
+    local differences = lock.compare(old, own)
     if #differences > 0 then
       fault.raise_at(3, run.folder, "a run was trained here under another lock: %s; give --run " ..
                      "NAME", lock.describe(differences[1]))
     end
+    return old.init
   end)
 end
 

@@ -15,7 +15,7 @@ local function run_command(options)
   local run <close> = run_of.open {
     outputs = options.outputs, name = options.run or recipe.name, way = "any", world = world,
   }
-  prepare.refuse_other_lock(run, prepared)
+  prepared.lock.init = prepare.refuse_other_lock(run, prepared)
   local record = prepare.write(run, prepared)
   if run:writes() then
     if options.json then
