@@ -11,6 +11,7 @@ local json = require "marea.json"
 ---@field tokens integer of all ranks
 ---@field loss_sums number[] of each rank
 ---@field draws integer[] of each rank's own stream
+---@field factor number of lr, by the schedule
 ---@field skipped? boolean no rank stepped, since a loss or gradient was not finite
 
 ---@class marea.History

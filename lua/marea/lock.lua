@@ -113,7 +113,7 @@ function lock.describe(difference)
 end
 
 local function fields_of(records)
-  local fields = { "corpus", "plan" }
+  local fields = { "corpus", "plan", "schedule" }
   for _, record in ipairs(records) do
     for key in pairs(record.config.values) do fields[#fields + 1] = "config." .. key end
     for _, file in ipairs(record.files) do fields[#fields + 1] = "files." .. file.name end
@@ -143,8 +143,9 @@ end
 ---@param recorded marea.Lock
 ---@param current marea.Lock
 ---@param accepted? string[] fields whose difference is let through
+---@param further? marea.Difference[] differences that the locks themselves do not show
 ---@return marea.Lock record the current lock, with every difference that was ever let through
-function lock.continue(recorded, current, accepted)
+function lock.continue(recorded, current, accepted, further)
   local record = {}
   for key, value in pairs(current) do record[key] = value end
   record.init = recorded.init -- what a run began with stays
@@ -155,7 +156,9 @@ function lock.continue(recorded, current, accepted)
     seen[field] = true
   end
   for _, field in ipairs(recorded.accepted or {}) do add(field) end
-  for _, difference in ipairs(lock.compare(recorded, record)) do
+  local differences = lock.compare(recorded, record)
+  table.move(further or {}, 1, #(further or {}), #differences + 1, differences)
+  for _, difference in ipairs(differences) do
     if granted[difference.field] then
       add(difference.field)
     else

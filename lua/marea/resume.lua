@@ -86,13 +86,27 @@ local function check_world(opened, world)
   end
 end
 
+-- Updates are no part of the lock, but a schedule may depend on them: what it gave the updates that
+-- were done is what it must still give them.
+local function schedule_differences(trainer, history)
+  for update = 1, history:count() do
+    local factor, now = history:get(update).factor, trainer.factor(update)
+    if factor and factor ~= now then
+      return { { field = "schedule", a = ("%.9g times lr at update %d"):format(factor, update),
+                 b = ("%.9g"):format(now) } }
+    end
+  end
+  return {}
+end
+
 -- What all ranks need to know of a checkpoint that rank 0 has restored.
 local function read_on_root(trainer, folder, current, accepted)
   local session, opened = trainer.session, checkpoint.open(folder)
   local parameters <close> = opened.parameters
   local optimizer <close> = opened.optimizer
   check_world(opened, trainer.world)
-  local lock = lock_of.continue(opened.state.lock, current, accepted)
+  local lock = lock_of.continue(opened.state.lock, current, accepted,
+                                schedule_differences(trainer, opened.history))
   state.restore_parameters(session.model, parameters)
   state.restore_optimizer(session.model, session.optimizer, optimizer)
   trainer.history = opened.history

@@ -182,6 +182,7 @@ function Trainer:note(result, shared)
   if self.rank == 0 and self.history then
     self.history:add { update = result.update, tokens = result.tokens,
                        loss_sums = shared.loss_sums, draws = shared.draws,
+                       factor = self.factor(result.update),
                        skipped = result.skipped and true or nil }
   end
   if not self.journal then return end

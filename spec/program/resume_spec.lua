@@ -167,6 +167,19 @@ describe("a resume", function()
     assert.are.same({ "config.lr" }, record.resumed[1].accepted)
   end)
 
+  it("is refused where the schedule gave past updates another lr", function()
+    local folder <close> = scratch.folder()
+    tiny.must_train(folder.path, nil, "x")
+    local code, _, errors = tiny.train(folder.path, nil, "x", "warmup=2", "--resume", "latest",
+                                       "--accept", "config.warmup")
+    assert.are.equal(3, code)
+    shows(errors, "schedule: 0.333333333 times lr at update 1 then, 0.5 now")
+    tiny.must_train(folder.path, nil, "x", "warmup=2", "--resume", "latest",
+                    "--accept", "config.warmup", "--accept", "schedule")
+    local state = json.decode(scratch.read(folder.path .. "/x/checkpoints/step-000008/state.json"))
+    assert.are.same({ "config.warmup", "schedule" }, state.lock.accepted)
+  end)
+
   it("is refused on another number of ranks, with both numbers", function()
     local folder <close> = scratch.folder()
     tiny.must_train(folder.path, nil, "x")
