@@ -56,7 +56,7 @@ function Replica:no_sync()
 end
 
 --- The weighted sum of recipe.loss over a microbatch, ready for backward.
---- Errors, code 1: as loss.weighted.
+--- Errors, code 1: no batch or no weights; a loss that has not the shape its term asks for.
 ---@param batch marea.Batch of the window
 ---@param weights marea.Weights as window:weights gives them
 ---@return marea.tensor loss a scalar
