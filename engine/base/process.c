@@ -25,6 +25,8 @@ extern char **environ;
 struct mr_process {
   pid_t pid;
   int own_group; /* signals from the terminal do not reach the child by themselves */
+  int gentle;    /* as in the options */
+  int asked;     /* 1 once the child got a request to stop */
   int ended;     /* 1 once it was waited for; `wait_status` holds then */
   int wait_status;
 };
@@ -146,7 +148,9 @@ mr_status mr_process_start(const mr_process_options *options, mr_process **proce
   mr_status status = mr_memory_allocate((int64_t)sizeof(mr_process), &block);
   if (status == MR_OK) {
     mr_process *made = block;
+    *made = (mr_process){0};
     made->own_group = options->input != NULL || !isatty(0);
+    made->gentle = options->gentle;
     int failure = spawn(options, environment, made);
     if (failure) {
       mr_memory_release(made);
@@ -183,11 +187,19 @@ mr_status mr_process_signal(mr_process *process, int number) {
   return MR_OK;
 }
 
+/* What the child gets for a signal that this process got. */
+static int handed_on(mr_process *process, int number) {
+  if (number == SIGUSR1 || !process->gentle) return number;
+  int again = process->asked;
+  process->asked = 1;
+  return again ? SIGTERM : SIGUSR1;
+}
+
 static void hand_on_signals(mr_process *process, int *stopped) {
   for (int i = 0; i < FORWARDED; i++) {
     if ((noted[i] || from_kernel[i]) && forwarded[i] != SIGUSR1) *stopped = forwarded[i];
     if (noted[i] || (from_kernel[i] && process->own_group)) {
-      (void)mr_process_signal(process, forwarded[i]);
+      (void)mr_process_signal(process, handed_on(process, forwarded[i]));
     }
     noted[i] = 0;
     from_kernel[i] = 0;

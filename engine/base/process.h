@@ -16,6 +16,7 @@ typedef struct mr_process_options {
                                    name one file, both go there in the order they are written */
   const char *const *set;       /* "NAME=value" entries, NULL at the end, or NULL */
   const char *const *unset;     /* beginnings of names to leave out, NULL at the end, or NULL */
+  int gentle; /* hand on the first SIGINT, SIGTERM or SIGHUP as SIGUSR1, later ones as SIGTERM */
 } mr_process_options;
 
 typedef enum mr_process_end { MR_PROCESS_EXIT, MR_PROCESS_SIGNAL, MR_PROCESS_LIMIT } mr_process_end;
@@ -32,7 +33,7 @@ mr_status mr_process_start(const mr_process_options *options, mr_process **proce
 
 /* Waits up to `seconds` (0: without limit) and says how it ended. At the limit the child gets
  * SIGTERM, and SIGKILL five seconds later, and the end is MR_PROCESS_LIMIT. SIGINT, SIGTERM, SIGHUP
- * and SIGUSR1 that arrive meanwhile are handed to the child. */
+ * and SIGUSR1 that arrive meanwhile are handed to the child, as they are or as `gentle` says. */
 mr_status mr_process_wait(mr_process *process, double seconds, mr_process_result *result);
 
 /* *ended = 1 when the child has ended, without waiting. */

@@ -96,7 +96,7 @@ static const char *const *push_assignments(lua_State *L, int options, const char
 
 static int start(lua_State *L) {
   static const char *const names[] = {"arguments", "input", "output", "errors",
-                                      "set",       "unset", NULL};
+                                      "set",       "unset", "gentle", NULL};
   mr_lua_check_keys(L, 1, "process.start", names);
   mr_process_options options = {0};
   options.arguments = push_list(L, 1, "arguments");
@@ -107,6 +107,7 @@ static int start(lua_State *L) {
   options.input = mr_lua_option_string(L, 1, "input", NULL);
   options.output = mr_lua_option_string(L, 1, "output", NULL);
   options.errors = mr_lua_option_string(L, 1, "errors", NULL);
+  options.gentle = mr_lua_option_flag(L, 1, "gentle", 0);
   box *shell = lua_newuserdatauv(L, sizeof(box), 0);
   shell->process = NULL;
   luaL_setmetatable(L, type_name);

@@ -14,6 +14,7 @@ local launch = {}
 ---@field output? string file for standard output (start only)
 ---@field errors? string file for standard error (start only)
 ---@field set? table<string, string> further variables of the environment
+---@field gentle? boolean the first request to stop reaches the ranks as SIGUSR1 (start only)
 
 -- Beginnings of the names with which an MPI launcher tells a rank who it is. A program that
 -- inherits them cannot start mpirun.
@@ -128,6 +129,7 @@ function launch.start(options, argv)
     input = options.input,
     output = options.output,
     errors = options.errors,
+    gentle = options.gentle,
     set = variables,
     unset = launch.under_launcher() and launch.launcher_names or nil,
   }

@@ -49,11 +49,14 @@ end
 local function record_of(run) return json.decode(scratch.read(run .. "/run.json")) end
 
 -- Starts a run of many slow updates on two ranks; returns its process once it has a checkpoint.
-local function start_long(folder, name, ...)
+local function start_long(folder, name, through_launch)
   local words = { "train", tiny.recipe, "--outputs", folder, "--run", name, "--continuous",
-                  "updates=4000", "save_every=20", ... }
-  local process = launch.start({ ranks = 2, threads = 1, input = "/dev/null",
-                                 output = folder .. "/out", errors = folder .. "/err" }, words)
+                  "updates=4000", "save_every=20" }
+  if through_launch then
+    words = { "launch", "-n", "2", "--threads", "1", table.unpack(words) }
+  end
+  local process = launch.start({ ranks = not through_launch and 2 or nil, threads = 1,
+                                 input = "/dev/null", output = folder .. "/out", errors = folder .. "/err" }, words)
   local run = folder .. "/" .. name
   for _ = 1, 300 do
     if #saves.list(run) > 0 then return process, run end
@@ -248,4 +251,16 @@ describe("a request to stop", function()
     assert.are.equal(update, #tiny.timeless_lines(run .. "/rank-0.jsonl"))
     assert.are.equal(update, #tiny.timeless_lines(run .. "/rank-1.jsonl"))
   end)
+
+  for _, name in ipairs { "TERM", "INT" } do
+    it(("that marea launch gets as SIG%s does the same"):format(name), function()
+      local folder <close> = scratch.folder()
+      local process <close>, run = start_long(folder.path, "x", true)
+      os.execute(("kill -%s %d"):format(name, process:id()))
+      local kind, number = process:wait(30)
+      assert.are.same({ "exit", 7 }, { kind, number })
+      nobody_left(folder.path)
+      assert.are.equal(newest(run), record_of(run).update)
+    end)
+  end
 end)

@@ -70,6 +70,19 @@ describe("a child process", function()
     assert.are.equal("a b\n0\n1\n", (scratch.read(out):gsub(" +(%d)", "%1")))
   end)
 
+  it("gets a first request to stop as SIGUSR1, the next as SIGTERM, where it is gentle", function()
+    local folder <close> = scratch.folder()
+    local out = folder.path .. "/out"
+    -- The parent is asked by its child, while it waits.
+    local process <close> = shell([[
+      trap 'echo gentle; kill -TERM $PPID' USR1
+      trap 'echo ended; exit 9' TERM INT
+      sleep 0.3; kill -INT $PPID
+      while :; do sleep 0.05; done]], { output = out, input = "/dev/null", gentle = true })
+    assert.are.same({ "exit", 9, 15 }, { process:wait(10) })
+    assert.are.equal("gentle\nended\n", scratch.read(out))
+  end)
+
   it("is killed when nobody holds it any more", function()
     local folder <close> = scratch.folder()
     local late = folder.path .. "/late"

@@ -12,6 +12,8 @@ local core_process = {}
 ---@field errors? string file for standard error; may be the same as output
 ---@field set? table<string, string> further variables of the environment
 ---@field unset? string[] beginnings of the names of variables to leave out
+---@field gentle? boolean the first SIGINT, SIGTERM or SIGHUP that is handed on becomes SIGUSR1, and
+---  later ones SIGTERM (default false)
 
 --- Starts a program without a shell. Errors: code 4 when it cannot be started.
 ---@param options marea.process_options

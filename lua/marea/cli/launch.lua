@@ -21,13 +21,18 @@ local function run(options)
   if options.json then words[#words + 1] = "--json" end
   if options.trace then words[#words + 1] = "--trace" end
   local width = core.process.terminal_width(2)
+  -- mpirun hands SIGUSR1 to all ranks and ends them on any other signal. Without the terminal as
+  -- their input they do not get what is typed there; only a script may want to read it.
   local process <close> = launch.start({
-    ranks = options.n, threads = options.threads,
+    ranks = options.n, threads = options.threads, gentle = true,
+    input = not words[1]:find("%.lua$") and "/dev/null" or nil,
     set = { [terminal.variable] = width and tostring(width) or "" } }, words)
   local kind, number, stopped = process:wait(tonumber(options.time_limit))
   if kind == "limit" then
     io.stderr:write(("marea: the time limit of %s seconds ended the run\n")
       :format(options.time_limit))
+  elseif stopped and (kind == "signal" or number >= 128) then
+    io.stderr:write(("marea: signal %d ended the ranks\n"):format(stopped))
   elseif kind == "signal" or number >= 128 then
     io.stderr:write(("marea: a rank was lost: mpirun ended with %s %d\n"):format(
       kind == "exit" and "code" or kind, number))
