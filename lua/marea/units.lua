@@ -64,7 +64,23 @@ function units.require_field(window, field)
   table.sort(names)
   local near = nearest.find(tostring(field), names)
   fault.raise(2, "the sequences have no field %s; %s", kind.shown(field),
-              near and ("did you mean %q?"):format(near) or "they have " .. table.concat(names, ", "))
+              near and ("did you mean %q?"):format(near) or
+              "they have " .. table.concat(names, ", "))
+end
+
+--- Refuses, with code 2, to look for nil in a field: no sequence has that, so the field or the name
+--- that was read for it is mistaken.
+---@param window marea.Window
+---@param field string
+function units.refuse_nil(window, field)
+  units.require_field(window, field)
+  for sequence in window:sequences() do
+    if sequence[field] == nil then
+      fault.raise(2, "sequence %d has no field %s", sequence.id, kind.shown(field))
+    end
+  end
+  fault.raise(2, "window:total(%s, nil): expected a value of that field, which every sequence has",
+              kind.shown(field))
 end
 
 local function shown(value)

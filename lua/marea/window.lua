@@ -117,11 +117,12 @@ function methods:sequences()
 end
 
 --- Supervised positions, over all ranks, of the sequences whose `field` is `value`. Errors, code 2:
---- a field that the corpus does not have.
+--- a field that the corpus does not have, no value.
 ---@param field string
 ---@param value any
 ---@return integer tokens
 function methods:total(field, value)
+  if value == nil then units.refuse_nil(self, field) end
   self.totals = self.totals or {}
   local of_field = self.totals[field]
   if not of_field then

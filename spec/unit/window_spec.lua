@@ -58,6 +58,20 @@ describe("a window", function()
     assert.equal(2, code)
   end)
 
+  it("refuses to add up what has no value, naming the sequence that lacks it", function()
+    local window = Window.new(open(uneven), 1, 1)
+    local function refusal(field)
+      local message, code = numeric.refusal(function() window:total(field, nil) end)
+      assert.equal(2, code)
+      return message
+    end
+    assert.equal('the sequences have no field "boook"; did you mean "book"?', refusal "boook")
+    assert.equal('window:total("book", nil): expected a value of that field, which every ' ..
+                 'sequence has', refusal "book")
+    window.by_rank[1][1][1] = setmetatable({ id = 1, tokens = 2 }, {})
+    assert.equal('sequence 1 has no field "book"', refusal "book")
+  end)
+
   it("holds this rank's microbatches; a rank without any gets one of no sequences", function()
     local session = open(uneven)
     assert.equal(2, #Window.new(session, 1, 0))
