@@ -189,6 +189,17 @@ local function asking(run, options)
   return function() return by_signal() or by_file() end
 end
 
+-- What is returned where the resumed update is the last one already: nothing is written.
+local function nothing_to_do(trainer, folder)
+  local config = trainer.config
+  return { run = folder, update = trainer.update, updates = config.updates, asked = false,
+           outcome = trainer.update >= config.updates and "complete" or "stopped" }
+end
+
+local function is_done(trainer, options)
+  return trainer.update >= training.target(trainer.config, options, trainer.update)
+end
+
 local function train_in(run, trainer, prepared, options, from)
   local stop_asked = asking(run, options)
   local record <close> = run_record.begin(run, trainer.session, from)
@@ -201,9 +212,7 @@ local function train_in(run, trainer, prepared, options, from)
     if from.unseen then progress:say("%s", from.unseen) end
     rewind(run, trainer.update, function(...) progress:say(...) end)
   end
-  if trainer.update < target then
-    progress:begin(trainer.session, run.folder, trainer.update + 1, target)
-  end
+  progress:begin(trainer.session, run.folder, trainer.update + 1, target)
   prepare.write(run, prepared)
   local journal <close> = journal_of.open(run, from and from.own and trainer.update or 0)
   trainer.journal = journal
@@ -235,7 +244,7 @@ end
 --- 6 for ranks that disagree; what callbacks raise.
 ---@param recipe marea.Recipe
 ---@param options marea.TrainOptions
----@return marea.Trained result
+---@return marea.Trained result without a checkpoint and a loss where there was nothing to do
 function training.run(recipe, options)
   training.check_options(options)
   local world, name = world_of.get(), options.name or recipe.name
@@ -247,13 +256,17 @@ function training.run(recipe, options)
   local trainer = trainer_of.new(session, { history = history_of.new() })
   local own = source and source.own
   local run, from
-  if source and not own then from, prepared.lock = restore(trainer, source, prepared, options) end
+  if source and not own then
+    from, prepared.lock = restore(trainer, source, prepared, options)
+    if is_done(trainer, options) then return nothing_to_do(trainer, source.folder) end
+  end
   run = run_of.open { outputs = outputs, name = name, way = own and "existing" or "fresh",
                       world = world }
   local _ <close> = run
   if own then
     source = resume_of.find(world, outputs, name, options.resume) -- now that nobody else saves
     from, prepared.lock = restore(trainer, source, prepared, options)
+    if is_done(trainer, options) then return nothing_to_do(trainer, run.folder) end
   end
   if from then from.problems, from.unseen = source.problems, source.unseen end
   return train_in(run, trainer, prepared, options, from)

@@ -1,6 +1,7 @@
 -- Stop and resume, as a user does it: equal to a run in one piece to the last bit, and refused or
 -- seen where it would not be.
 
+local core = require "marea.core"
 local json = require "marea.json"
 local scratch = dofile "spec/support/scratch.lua"
 local tiny = dofile "spec/support/tiny.lua"
@@ -102,7 +103,19 @@ describe("a run that stops and goes on", function()
     tiny.must_train(folder.path, nil, "x", "--resume", "latest") -- to stop, which lies ahead
     tiny.must_train(folder.path, nil, "x", "--resume", "latest")
     local output = tiny.must_train(folder.path, nil, "x", "--resume", "latest")
-    shows(output, "is already at update 8 of 8")
+    shows(output, "is already at update 8 of 8; nothing was done")
+    local run = folder.path .. "/x"
+    local before = core.file.list(run)
+    local record, metrics = scratch.read(run .. "/run.json"), scratch.read(run .. "/metrics.jsonl")
+    shows(tiny.must_train(folder.path, nil, "x", "--resume", "latest", "updates=6", "stop=none"),
+          "is already at update 8 of 6; nothing was done")
+    assert.are.same(before, core.file.list(run))
+    assert.are.equal(record, scratch.read(run .. "/run.json"))
+    assert.are.equal(metrics, scratch.read(run .. "/metrics.jsonl"))
+    -- A checkpoint of another run that has nothing left moves nothing aside either.
+    tiny.must_train(folder.path, nil, "y", "--until", "2")
+    tiny.must_train(folder.path, nil, "y", "--resume", run .. "/checkpoints/step-000008")
+    assert.is_falsy(core.file.exists(folder.path .. "/y.1"))
     local updates = {}
     for i, line in ipairs(tiny.timeless_lines(folder.path .. "/x/metrics.jsonl")) do
       updates[i] = json.decode(line).update

@@ -19,8 +19,8 @@ end
 local function summary(result)
   local lines = {}
   if not result.loss_per_token and not result.checkpoint then
-    lines[1] = ("%s is already at update %d of %d"):format(result.run, result.update,
-                                                           result.updates)
+    lines[1] = ("%s is already at update %d of %d; nothing was done"):format(
+      result.run, result.update, result.updates)
   else
     lines[1] = ("%s at update %d of %d%s"):format(
       result.run, result.update, result.updates,
