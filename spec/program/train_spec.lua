@@ -56,7 +56,8 @@ local function start_long(folder, name, through_launch)
     words = { "launch", "-n", "2", "--threads", "1", table.unpack(words) }
   end
   local process = launch.start({ ranks = not through_launch and 2 or nil, threads = 1,
-                                 input = "/dev/null", output = folder .. "/out", errors = folder .. "/err" }, words)
+                                 input = "/dev/null", output = folder .. "/out",
+                                 errors = folder .. "/err" }, words)
   local run = folder .. "/" .. name
   for _ = 1, 300 do
     if #saves.list(run) > 0 then return process, run end
