@@ -5,9 +5,9 @@
  *
  * Rules for every row
  *   - arrays are contiguous, row-major, aligned to their element; extents of 0 are allowed;
- *   - a forward row writes its output; a *_backward row ADDS to each gradient it is given and
- *     skips those that are NULL; the gradients of one call may be one and the same array where
- *     their inputs were;
+ *   - a forward row writes its output; a *_backward row ADDS to each gradient it is given (with
+ *     `fresh`, it writes dx instead, which holds nothing yet) and skips those that are NULL; the
+ * gradients of one call may be one and the same array where their inputs were;
  *   - outputs never overlap inputs, except where a row says so;
  *   - the result depends on values and shapes only, never on the number of threads;
  *   - 0 is success; anything else is the device's own error number.
@@ -89,13 +89,15 @@ typedef struct mr_kernels {
   /* y[rows, out] = x[rows, in] w[out, in]^T + b[out]; b may be NULL */
   int (*linear)(const mr_launch *l, int64_t rows, int64_t in, int64_t out, const void *x,
                 const void *w, const void *b, void *y);
-  int (*linear_backward)(const mr_launch *l, int64_t rows, int64_t in, int64_t out, const void *x,
-                         const void *w, const void *dy, void *dx, void *dw, void *db);
+  int (*linear_backward)(const mr_launch *l, int fresh, int64_t rows, int64_t in, int64_t out,
+                         const void *x, const void *w, const void *dy, void *dx, void *dw,
+                         void *db);
 
   int (*relu)(const mr_launch *l, int64_t n, const void *x, void *y);
   int (*relu_backward)(const mr_launch *l, int64_t n, const void *x, const void *dy, void *dx);
   int (*gelu)(const mr_launch *l, int64_t n, const void *x, void *y); /* tanh form */
-  int (*gelu_backward)(const mr_launch *l, int64_t n, const void *x, const void *dy, void *dx);
+  int (*gelu_backward)(const mr_launch *l, int fresh, int64_t n, const void *x, const void *dy,
+                       void *dx);
   int (*silu)(const mr_launch *l, int64_t n, const void *x, void *y);
   int (*silu_backward)(const mr_launch *l, int64_t n, const void *x, const void *dy, void *dx);
 
@@ -103,9 +105,9 @@ typedef struct mr_kernels {
    * NULL */
   int (*layer_norm)(const mr_launch *l, int64_t rows, int64_t cols, double epsilon, const void *x,
                     const void *w, const void *b, void *y, void *mean, void *rstd);
-  int (*layer_norm_backward)(const mr_launch *l, int64_t rows, int64_t cols, const void *x,
-                             const void *w, const void *mean, const void *rstd, const void *dy,
-                             void *dx, void *dw, void *db);
+  int (*layer_norm_backward)(const mr_launch *l, int fresh, int64_t rows, int64_t cols,
+                             const void *x, const void *w, const void *mean, const void *rstd,
+                             const void *dy, void *dx, void *dw, void *db);
   int (*rms_norm)(const mr_launch *l, int64_t rows, int64_t cols, double epsilon, const void *x,
                   const void *w, void *y, void *rstd);
   int (*rms_norm_backward)(const mr_launch *l, int64_t rows, int64_t cols, const void *x,
@@ -136,9 +138,9 @@ typedef struct mr_kernels {
   /* loss[row] = lse[row] - x[row, target]; 0 where the target is negative (ignored) */
   int (*cross_entropy)(const mr_launch *l, int64_t rows, int64_t cols, const void *x,
                        const int32_t *targets, void *loss, void *lse);
-  int (*cross_entropy_backward)(const mr_launch *l, int64_t rows, int64_t cols, const void *x,
-                                const void *lse, const int32_t *targets, const void *dloss,
-                                void *dx);
+  int (*cross_entropy_backward)(const mr_launch *l, int fresh, int64_t rows, int64_t cols,
+                                const void *x, const void *lse, const int32_t *targets,
+                                const void *dloss, void *dx);
 
   /* (a - b)^2, each */
   int (*squared_error)(const mr_launch *l, int64_t n, const void *a, const void *b, void *y);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pool.h"
+
 enum { ALIGNMENT = 64 };
 
 /* A block is preceded by one aligned header that keeps its size. */
@@ -26,13 +28,30 @@ static int told_to_fail(void) {
   return atomic_fetch_sub(&fail_countdown, 1) == 1;
 }
 
+/* The header and the block, whose size follows from `bytes`; so does where it comes from. */
+static int64_t total_of(int64_t bytes) {
+  return (bytes + 2 * (int64_t)ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static char *take(int64_t total) {
+  if (total >= MR_POOL_LEAST) return mr_pool_take((size_t)total);
+  return aligned_alloc(ALIGNMENT, (size_t)total);
+}
+
+static void give(char *raw, int64_t total) {
+  if (total >= MR_POOL_LEAST)
+    mr_pool_give(raw, (size_t)total);
+  else
+    free(raw);
+}
+
 static mr_status allocate(int64_t bytes, int zero, void **block) {
   *block = NULL;
   int failing = told_to_fail();
   if (bytes < 0 || bytes > INT64_MAX - 2 * (int64_t)ALIGNMENT)
     return mr_fail(MR_ERROR_MEMORY, "no memory: the size of a block overflows 64 bits");
-  int64_t total = (bytes + 2 * (int64_t)ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-  char *raw = failing ? NULL : aligned_alloc(ALIGNMENT, (size_t)total);
+  int64_t total = total_of(bytes);
+  char *raw = failing ? NULL : take(total);
   if (!raw) return mr_fail(MR_ERROR_MEMORY, "no memory for %lld bytes", (long long)bytes);
   if (zero) memset(raw, 0, (size_t)total);
   ((header *)(void *)raw)->bytes = bytes;
@@ -72,7 +91,7 @@ void mr_memory_release(void *block) {
   memset(block, 0xDB, (size_t)bytes);
 #endif
   atomic_fetch_sub(&live_bytes, bytes);
-  free(raw);
+  give(raw, total_of(bytes));
 }
 
 mr_memory_use mr_memory_used(void) {

@@ -146,10 +146,51 @@ static mr_status gradient_pointer(mr_tensor *input, void **pointer) {
   return MR_OK;
 }
 
-static mr_status prepare_gradients(mr_call *call) {
+static int stands_twice(const mr_call *call, int argument) {
   for (int i = 0; i < call->op->arguments; i++)
-    if (call->tensor[i] && call->op->argument[i].kind == MR_ARGUMENT_REAL)
-      MR_TRY(gradient_pointer(call->tensor[i], &call->gradient[i]));
+    if (i != argument && call->tensor[i] == call->tensor[argument]) return 1;
+  return 0;
+}
+
+/* Whether this call is the first to give argument i a gradient, and nobody else looks after it:
+ * gradients of leaves are kept, and add up from one backward to the next. */
+static int is_first(const mr_call *call, int i) {
+  const mr_tensor *input = call->tensor[i];
+  return input && input->requires_gradient && input->origin && !input->gradient;
+}
+
+/* The first argument takes over the output's gradient, which ends with this call; a second one
+ * gets a copy. */
+static mr_status pass_gradient(mr_call *call, int i, int *passed) {
+  mr_tensor *input = call->tensor[i], *output = call->output;
+  if (!is_first(call, i) || input->count != output->count || stands_twice(call, i)) return MR_OK;
+  call->done |= 1U << i;
+  if (!output->keep && !*passed) {
+    *passed = 1;
+    return mr_tensor_view(output->gradient, 0, &input->shape, &input->gradient);
+  }
+  MR_TRY(mr_tensor_new_raw(call->device, input->dtype, &input->shape, &input->gradient));
+  return MR_CALL_KERNEL(call, scale, input->count, 1.0, call->output_gradient,
+                        mr_tensor_data(input->gradient));
+}
+
+static mr_status prepare_gradient(mr_call *call, int i) {
+  mr_tensor *input = call->tensor[i];
+  if ((call->op->writes >> i & 1U) && is_first(call, i)) {
+    MR_TRY(mr_tensor_new_raw(call->device, input->dtype, &input->shape, &input->gradient));
+    call->fresh |= 1U << i;
+  }
+  return gradient_pointer(input, &call->gradient[i]);
+}
+
+static mr_status prepare_gradients(mr_call *call) {
+  int passed = 0;
+  for (int i = 0; i < call->op->arguments; i++)
+    if (call->op->passes >> i & 1U) MR_TRY(pass_gradient(call, i, &passed));
+  for (int i = 0; i < call->op->arguments; i++)
+    if (call->tensor[i] && call->op->argument[i].kind == MR_ARGUMENT_REAL &&
+        !(call->done >> i & 1U))
+      MR_TRY(prepare_gradient(call, i));
   if (call->more_count == 0) return MR_OK;
   void *block = NULL;
   MR_TRY(mr_memory_allocate_array(call->more_count, sizeof(void *), &block));

@@ -53,6 +53,9 @@ typedef struct mr_op {
   const char *result_text; /* for the reference: dtype where it is not x's, shape */
   int arguments;
   mr_argument argument[MR_OP_MAX_ARGUMENTS];
+  /* Bits of arguments. writes: backward writes the gradient instead of adding to it where
+   * call->fresh says so. passes: the gradient is the output's own, where the sizes are equal. */
+  unsigned writes, passes;
   int is_view; /* `forward` sets output itself, sharing its input's storage */
   /* Shape and dtype of the output; MR_ERROR_ARGUMENT or MR_ERROR_CONTENT on bad arguments. */
   mr_status (*result)(mr_call *call, mr_shape *shape, mr_dtype *dtype);
@@ -79,6 +82,8 @@ struct mr_call {
 
   const void *output_gradient; /* during backward */
   void *gradient[MR_OP_MAX_ARGUMENTS];
+  unsigned fresh; /* bits of arguments whose gradient holds nothing yet, not even zeros */
+  unsigned done;  /* bits of arguments that have had their gradient already */
   void **more_gradient;
 };
 

@@ -1,5 +1,6 @@
 /* The negative log-probability of one target per row of logits; a negative target is ignored. */
 #include <math.h>
+#include <string.h>
 #include <tgmath.h>
 
 #include "kernels/cpu/parallel.h"
@@ -24,8 +25,12 @@ static real log_sum_exp(int64_t n, const real *x) {
   return highest + log(sum);
 }
 
-static void backward(int64_t n, real lse, real dloss, const real *restrict x, real *restrict dx) {
-  for (int64_t i = 0; i < n; i++) dx[i] += dloss * mr_exp(x[i] - lse);
+static inline void backward(int64_t n, int fresh, real lse, real dloss, const real *restrict x,
+                            real *restrict dx) {
+  for (int64_t i = 0; i < n; i++) {
+    const real d = dloss * mr_exp(x[i] - lse);
+    dx[i] = fresh ? d : dx[i] + d;
+  }
 }
 
 int MR_ROW(cross_entropy)(const mr_launch *l, int64_t rows, int64_t cols, const void *x,
@@ -41,15 +46,23 @@ int MR_ROW(cross_entropy)(const mr_launch *l, int64_t rows, int64_t cols, const 
   return 0;
 }
 
-int MR_ROW(cross_entropy_backward)(const mr_launch *l, int64_t rows, int64_t cols, const void *x,
-                                   const void *lse, const int32_t *targets, const void *dloss,
-                                   void *dx) {
+int MR_ROW(cross_entropy_backward)(const mr_launch *l, int fresh, int64_t rows, int64_t cols,
+                                   const void *x, const void *lse, const int32_t *targets,
+                                   const void *dloss, void *dx) {
   const real *lses = lse, *dlosses = dloss;
 #pragma omp parallel for num_threads(mr_threads(l, 8 * rows * cols)) schedule(static)
   for (int64_t row = 0; row < rows; row++) {
-    if (targets[row] < 0) continue;
     real *gradient = (real *)dx + row * cols;
-    backward(cols, lses[row], dlosses[row], (const real *)x + row * cols, gradient);
+    const real *line = (const real *)x + row * cols;
+    if (targets[row] < 0) {
+      if (fresh) memset(gradient, 0, (size_t)cols * sizeof(real));
+      continue;
+    }
+    if (fresh) {
+      backward(cols, 1, lses[row], dlosses[row], line, gradient);
+    } else {
+      backward(cols, 0, lses[row], dlosses[row], line, gradient);
+    }
     gradient[targets[row]] -= dlosses[row];
   }
   return 0;

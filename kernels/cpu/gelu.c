@@ -13,13 +13,14 @@ static void forward(int64_t n, const real *restrict x, real *restrict y) {
   }
 }
 
-static void backward(int64_t n, const real *restrict x, const real *restrict dy,
-                     real *restrict dx) {
+static inline void backward(int64_t n, int fresh, const real *restrict x, const real *restrict dy,
+                            real *restrict dx) {
   for (int64_t i = 0; i < n; i++) {
     const real square = x[i] * x[i];
     const real s = mr_sigmoid(TWICE_ROOT * x[i] * (1 + CUBIC * square));
     const real slope = TWICE_ROOT * (1 + 3 * CUBIC * square); /* of 2 u */
-    dx[i] += dy[i] * (s + x[i] * (s * (1 - s)) * slope);
+    const real d = dy[i] * (s + x[i] * (s * (1 - s)) * slope);
+    dx[i] = fresh ? d : dx[i] + d;
   }
 }
 
@@ -31,11 +32,17 @@ int MR_ROW(gelu)(const mr_launch *l, int64_t n, const void *x, void *y) {
   return 0;
 }
 
-int MR_ROW(gelu_backward)(const mr_launch *l, int64_t n, const void *x, const void *dy, void *dx) {
+int MR_ROW(gelu_backward)(const mr_launch *l, int fresh, int64_t n, const void *x, const void *dy,
+                          void *dx) {
 #pragma omp parallel for num_threads(mr_threads(l, 8 * n)) schedule(static)
   for (int64_t first = 0; first < n; first += MR_BLOCK) {
-    backward(mr_min(MR_BLOCK, n - first), (const real *)x + first, (const real *)dy + first,
-             (real *)dx + first);
+    const int64_t count = mr_min(MR_BLOCK, n - first);
+    const real *at = (const real *)x + first, *up = (const real *)dy + first;
+    if (fresh) {
+      backward(count, 1, at, up, (real *)dx + first);
+    } else {
+      backward(count, 0, at, up, (real *)dx + first);
+    }
   }
   return 0;
 }

@@ -43,8 +43,8 @@ int MR_ROW(layer_norm)(const mr_launch *l, int64_t rows, int64_t cols, double ep
 }
 
 /* With g = dy w and h = (x - mean) rstd: dx += rstd (g - mean of g - h (mean of g h)). */
-static void backward(int64_t n, real mean, real rstd, const real *restrict x,
-                     const real *restrict w, const real *restrict dy, real *restrict dx) {
+static inline void backward(int64_t n, int fresh, real mean, real rstd, const real *restrict x,
+                            const real *restrict w, const real *restrict dy, real *restrict dx) {
   const real share = 1 / (real)mr_max(1, n);
   real plain = 0, along = 0;
 #pragma omp simd reduction(+ : plain, along)
@@ -57,7 +57,8 @@ static void backward(int64_t n, real mean, real rstd, const real *restrict x,
   along *= share;
   for (int64_t i = 0; i < n; i++) {
     const real h = (x[i] - mean) * rstd;
-    dx[i] += rstd * (dy[i] * w[i] - plain - h * along);
+    const real d = rstd * (dy[i] * w[i] - plain - h * along);
+    dx[i] = fresh ? d : dx[i] + d;
   }
 }
 
@@ -86,16 +87,20 @@ static void weight_gradient(const mr_launch *l, int64_t rows, int64_t cols, cons
   }
 }
 
-int MR_ROW(layer_norm_backward)(const mr_launch *l, int64_t rows, int64_t cols, const void *x,
-                                const void *w, const void *mean, const void *rstd, const void *dy,
-                                void *dx, void *dw, void *db) {
+int MR_ROW(layer_norm_backward)(const mr_launch *l, int fresh, int64_t rows, int64_t cols,
+                                const void *x, const void *w, const void *mean, const void *rstd,
+                                const void *dy, void *dx, void *dw, void *db) {
   const real *means = mean, *rstds = rstd;
   if (dx != NULL) {
 #pragma omp parallel for num_threads(mr_threads(l, 2 * rows * cols)) schedule(static)
     for (int64_t row = 0; row < rows; row++) {
       const int64_t at = row * cols;
-      backward(cols, means[row], rstds[row], (const real *)x + at, w, (const real *)dy + at,
-               (real *)dx + at);
+      const real *line = (const real *)x + at, *up = (const real *)dy + at;
+      if (fresh) {
+        backward(cols, 1, means[row], rstds[row], line, w, up, (real *)dx + at);
+      } else {
+        backward(cols, 0, means[row], rstds[row], line, w, up, (real *)dx + at);
+      }
     }
   }
   if (dw != NULL) weight_gradient(l, rows, cols, x, mean, rstd, dy, dw);

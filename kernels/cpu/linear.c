@@ -20,14 +20,14 @@ int MR_ROW(linear)(const mr_launch *l, int64_t rows, int64_t in, int64_t out, co
   return MR_ROW(products)(l, 1, &product);
 }
 
-int MR_ROW(linear_backward)(const mr_launch *l, int64_t rows, int64_t in, int64_t out,
+int MR_ROW(linear_backward)(const mr_launch *l, int fresh, int64_t rows, int64_t in, int64_t out,
                             const void *x, const void *w, const void *dy, void *dx, void *dw,
                             void *db) {
   mr_product products[2];
   int count = 0;
   if (dx != NULL) {
-    products[count++] =
-        (mr_product){.m = rows, .n = in, .k = out, .alpha = 1, .a = dy, .b = w, .beta = 1, .c = dx};
+    products[count++] = (mr_product){
+        .m = rows, .n = in, .k = out, .alpha = 1, .a = dy, .b = w, .beta = fresh ? 0 : 1, .c = dx};
   }
   if (dw != NULL) {
     products[count++] = (mr_product){.transpose_a = 1,

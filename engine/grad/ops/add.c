@@ -30,6 +30,7 @@ const mr_op mr_op_add = {
                  {.name = "b",
                   .kind = MR_ARGUMENT_REAL,
                   .text = "the shape of a, or of its last axes; repeated over the others"}},
+    .passes = 1U << A | 1U << B,
     .result = result,
     .forward = forward,
     .backward = backward,

@@ -27,8 +27,8 @@ static mr_status forward(mr_call *call) {
 
 static mr_status backward(mr_call *call) {
   const mr_shape *x = &call->tensor[X]->shape;
-  return MR_CALL_KERNEL(call, cross_entropy_backward, x->extent[0], x->extent[1],
-                        mr_call_data(call, X), mr_tensor_data(call->saved[LSE]),
+  return MR_CALL_KERNEL(call, cross_entropy_backward, call->fresh >> X & 1U, x->extent[0],
+                        x->extent[1], mr_call_data(call, X), mr_tensor_data(call->saved[LSE]),
                         mr_call_data(call, TARGETS), call->output_gradient, call->gradient[X]);
 }
 
@@ -41,6 +41,7 @@ const mr_op mr_op_cross_entropy = {
                  {.name = "targets",
                   .kind = MR_ARGUMENT_I32,
                   .text = "[rows] classes from 0; -100 is ignored"}},
+    .writes = 1U << X,
     .result = result,
     .forward = forward,
     .backward = backward,

@@ -25,10 +25,11 @@ static mr_status forward(mr_call *call) {
 
 static mr_status backward(mr_call *call) {
   const mr_shape *x = &call->tensor[X]->shape;
-  return MR_CALL_KERNEL(
-      call, layer_norm_backward, mr_shape_rows(x), mr_shape_columns(x), mr_call_data(call, X),
-      mr_call_data(call, W), mr_tensor_data(call->saved[MEAN]), mr_tensor_data(call->saved[RSTD]),
-      call->output_gradient, call->gradient[X], call->gradient[W], call->gradient[B]);
+  return MR_CALL_KERNEL(call, layer_norm_backward, call->fresh >> X & 1U, mr_shape_rows(x),
+                        mr_shape_columns(x), mr_call_data(call, X), mr_call_data(call, W),
+                        mr_tensor_data(call->saved[MEAN]), mr_tensor_data(call->saved[RSTD]),
+                        call->output_gradient, call->gradient[X], call->gradient[W],
+                        call->gradient[B]);
 }
 
 const mr_op mr_op_layer_norm = {
@@ -45,6 +46,7 @@ const mr_op mr_op_layer_norm = {
                   .named = 1,
                   .fallback = 1e-5,
                   .text = "added to the variance"}},
+    .writes = 1U << X,
     .result = result,
     .forward = forward,
     .backward = backward,

@@ -27,10 +27,10 @@ static mr_status forward(mr_call *call) {
 
 static mr_status backward(mr_call *call) {
   const mr_shape *w = &call->tensor[W]->shape;
-  return MR_CALL_KERNEL(call, linear_backward, mr_shape_rows(&call->tensor[X]->shape), w->extent[1],
-                        w->extent[0], mr_call_data(call, X), mr_call_data(call, W),
-                        call->output_gradient, call->gradient[X], call->gradient[W],
-                        call->gradient[B]);
+  return MR_CALL_KERNEL(call, linear_backward, call->fresh >> X & 1U,
+                        mr_shape_rows(&call->tensor[X]->shape), w->extent[1], w->extent[0],
+                        mr_call_data(call, X), mr_call_data(call, W), call->output_gradient,
+                        call->gradient[X], call->gradient[W], call->gradient[B]);
 }
 
 static mr_status products(const mr_call *call, mr_product_visit visit, void *context) {
@@ -51,6 +51,7 @@ const mr_op mr_op_linear = {
     .argument = {{.name = "x", .kind = MR_ARGUMENT_REAL, .text = "[..., in]"},
                  {.name = "w", .kind = MR_ARGUMENT_REAL, .text = "[out, in]"},
                  {.name = "b", .kind = MR_ARGUMENT_REAL, .optional = 1, .text = "[out]"}},
+    .writes = 1U << X,
     .result = result,
     .forward = forward,
     .backward = backward,

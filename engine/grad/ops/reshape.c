@@ -23,6 +23,7 @@ static mr_status forward(mr_call *call) {
 }
 
 static mr_status backward(mr_call *call) {
+  if (!call->gradient[X]) return MR_OK;
   return MR_CALL_KERNEL(call, add_scaled, call->tensor[X]->count, 1.0, call->output_gradient,
                         call->gradient[X]);
 }
@@ -36,6 +37,7 @@ const mr_op mr_op_reshape = {
                  {.name = "shape",
                   .kind = MR_ARGUMENT_SHAPE,
                   .text = "the new extents; their product is the number of elements of x"}},
+    .passes = 1U << X,
     .is_view = 1,
     .result = result,
     .forward = forward,

@@ -25,6 +25,7 @@ const mr_op mr_op_tie = {
     .arguments = 2,
     .argument = {{.name = "x", .kind = MR_ARGUMENT_REAL, .text = "any shape"},
                  {.name = "leaf", .kind = MR_ARGUMENT_REAL, .text = "any shape"}},
+    .passes = 1U << X,
     .is_view = 1,
     .result = result,
     .forward = forward,
