@@ -1,6 +1,7 @@
 -- Training as a whole: from a recipe to a run's folder with its logs and checkpoints.
 
 local config_of = require "marea.config"
+local core = require "marea.core"
 local evaluate = require "marea.evaluate"
 local fault = require "marea.fault"
 local history_of = require "marea.history"
@@ -247,6 +248,7 @@ end
 ---@return marea.Trained result without a checkpoint and a loss where there was nothing to do
 function training.run(recipe, options)
   training.check_options(options)
+  core.bind_threads()
   local world, name = world_of.get(), options.name or recipe.name
   local outputs = options.outputs or "outputs"
   local source = options.resume and resume_of.find(world, outputs, name, options.resume)
