@@ -6,6 +6,7 @@
 -- whether the window tells it apart is decided by the weights that its positions would get.
 
 local objective = require "marea.objective"
+local units = require "marea.units"
 
 local controls = {}
 
@@ -49,11 +50,6 @@ end
 
 -- --- effective weights ------------------------------------------------------------------------
 
-local function unit_list(window, term, sequence)
-  if type(term.unit) ~= "function" then return 1 end
-  return sequence.tokens > 0 and term.unit(sequence, window) or 0
-end
-
 -- The weight that each supervised position of all ranks ends up with, in rank order.
 local function effective(windows, term, t, share)
   local weights = {}
@@ -61,7 +57,7 @@ local function effective(windows, term, t, share)
     for _, made in ipairs(window) do
       local factor = share(window, made, t)
       for _, sequence in ipairs(made.sequences) do
-        local unit = unit_list(window, term, sequence)
+        local unit = units.of_sequence(window, term, sequence)
         for j = 1, sequence.tokens do
           weights[#weights + 1] = factor * (type(unit) == "table" and unit[j] or unit)
         end
@@ -71,7 +67,7 @@ local function effective(windows, term, t, share)
   return weights
 end
 
-local function right_share(window, _, t) return window.factor / window.denominators[t] end
+local function right_share(window, made, t) return window:share(made, t) end
 
 local function differ(a, b)
   for i, weight in ipairs(a) do
@@ -82,34 +78,12 @@ local function differ(a, b)
   return false
 end
 
--- Calls body(terms) with the windows counted under another unit; nil when that unit refuses them.
-local function recounted(windows, unit, body)
-  local session = windows[1].session
-  local terms, kept = session.terms, {}
-  session.terms = controls.replaced_terms(terms, unit)
-  for i, window in ipairs(windows) do kept[i] = window.denominators end
-  local good, result = pcall(function()
-    for _, window in ipairs(windows) do window:count() end
-    return body(session.terms)
-  end)
-  for i, window in ipairs(windows) do window.denominators = kept[i] end
-  session.terms = terms
-  return good and result or nil
-end
-
--- The first term that has one loss per position: the one that controls break.
-local function main_term(terms)
-  for t, term in ipairs(terms) do
-    if term.unit == "position" or type(term.unit) == "function" then return t end
-  end
-end
-
 --- The same terms with another unit for the main one.
 ---@param terms marea.Term[]
 ---@param unit marea.Weighting
 ---@return marea.Term[] terms
 function controls.replaced_terms(terms, unit)
-  local changed, main = {}, main_term(terms)
+  local changed, main = {}, units.main_term(terms)
   for t, term in ipairs(terms) do
     changed[t] = t == main and { name = term.name, unit = unit, coefficient = term.coefficient } or
                  term
@@ -117,9 +91,21 @@ function controls.replaced_terms(terms, unit)
   return changed
 end
 
+-- body(terms) with the windows counted under another unit; nil when that unit refuses them.
+local function recounted(windows, unit, body)
+  local session, kept = windows[1].session, {}
+  for i, window in ipairs(windows) do kept[i] = window.denominators end
+  local good, result = pcall(session.with_terms, session, function()
+    for _, window in ipairs(windows) do window:count() end
+    return body(session.terms)
+  end, controls.replaced_terms(session.terms, unit))
+  for i, window in ipairs(windows) do window.denominators = kept[i] end
+  return good and result or nil
+end
+
 local function weighting_apart(control, windows, world)
   local terms = windows[1].session.terms
-  local t = main_term(terms)
+  local t = units.main_term(terms)
   if not t then return false, "the objective has no term per position" end
   local right = effective(windows, terms[t], t, right_share)
   local wrong

@@ -9,9 +9,11 @@ local batch_of = require "marea.batch"
 local checkpoint = require "marea.checkpoint"
 local core = require "marea.core"
 local fault = require "marea.fault"
+local kind = require "marea.kind"
 local loss_of = require "marea.loss"
 local objective = require "marea.objective"
 local prepare = require "marea.prepare"
+local Session = require "marea.session"
 local state = require "marea.state"
 local together = require "marea.together"
 
@@ -30,9 +32,8 @@ local function blocks_of(corpus, split)
   return blocks, #rows
 end
 
-local function is_tensor(value, axes)
-  local meta = type(value) == "userdata" and debug.getmetatable(value)
-  return meta and meta.__name == "marea.tensor" and #value:shape() == axes
+local function has_axes(value, axes)
+  return kind.is_tensor(value) and #value:shape() == axes
 end
 
 -- The model as recipe.loss calls it, with what it last returned at hand.
@@ -53,7 +54,7 @@ local function position_losses(session, losses, rows)
   if not session.named_terms then losses = { loss = losses } end
   for _, term in ipairs(session.terms) do
     local value = type(losses) == "table" and losses[term.name]
-    if is_tensor(value, 1) and value:shape()[1] == rows then return value end
+    if has_axes(value, 1) and value:shape()[1] == rows then return value end
   end
   fault.raise_at(2, session.recipe.path or "", "recipe.loss gives no loss per position, so " ..
                  "there is none to evaluate")
@@ -61,7 +62,7 @@ end
 
 -- Positions whose target has the largest logit; -1 where the model gives no logits.
 local function right_positions(output, made)
-  if not is_tensor(output, 2) or output:shape()[1] ~= made.rows then return -1 end
+  if not has_axes(output, 2) or output:shape()[1] ~= made.rows then return -1 end
   local guesses, targets, right = output:argmax():values(), made.targets:values(), 0
   for i, target in ipairs(targets) do
     if target == guesses[i] then right = right + 1 end
@@ -110,12 +111,7 @@ end
 function evaluate.session(recipe, world)
   local corpus = prepare.corpus(recipe)
   together.same(world, "the corpus", corpus:hash(), recipe.place "corpus")
-  local model = recipe.model(recipe.config)
-  if type(model) ~= "table" or not model.materialize then
-    fault.raise_at(2, recipe.path or "", "the recipe's model must return a module of nn, got %s",
-                   type(model))
-  end
-  model:materialize { seed = recipe.config.seed, dtype = recipe.config.dtype }
+  local model = Session.new_model(recipe)
   local terms, named_terms = objective.terms(recipe.objective)
   return { recipe = recipe, config = recipe.config, corpus = corpus, model = model, world = world,
            terms = terms, named_terms = named_terms }

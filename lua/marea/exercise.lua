@@ -69,31 +69,23 @@ end
 
 -- --- the engine -------------------------------------------------------------------------------
 
-local function with_terms(session, unit, body)
-  local terms = session.terms
-  session.terms = objective.terms(unit)
-  local result = table.pack(body())
-  session.terms = terms
-  return table.unpack(result, 1, result.n)
-end
-
 -- On two ranks: the recipe's own loop, its reduction, and the mean of the ranks' weighted losses.
 local function on_ranks(session, unit, step)
-  return with_terms(session, unit, function()
+  return session:with_terms(function()
     session.statistics = { weighted = 0 }
     session:accumulate(session:window(step))
     local loss = core.from({ session.statistics.weighted }, "f64", { 1 })
     session.world:all_reduce(loss, session.config.reduction)
     return loss:get(1), session.model:gradients():copy()
-  end)
+  end, objective.terms(unit))
 end
 
 local function by_one_process(session, unit, step)
   local reference = require "marea.reference"
-  return with_terms(session, unit, function()
+  return session:with_terms(function()
     local result = reference.gradient(session, session.model, step)
     return result.loss, result.gradient
-  end)
+  end, objective.terms(unit))
 end
 
 -- Loss and gradient of both windows under one unit, and how far the gradient moved between them.
@@ -111,8 +103,7 @@ local function engine(recipe, world)
     session:build()
   else
     measure = by_one_process
-    session.model = recipe.model(session.config)
-    session.model:materialize { seed = session.config.seed, dtype = "f64" }
+    session.model = Session.new_model(session.recipe)
   end
   local means, wrong = two_windows(session, measure, objective.mean_of_means)
   local tokens, right = two_windows(session, measure, objective.global_token)

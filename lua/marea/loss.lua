@@ -3,6 +3,7 @@
 local batch = require "marea.batch"
 local fault = require "marea.fault"
 local kind = require "marea.kind"
+local units = require "marea.units"
 
 local loss = {}
 
@@ -38,7 +39,7 @@ end
 
 local function add_statistics(statistics, term, value, made)
   if not statistics or statistics.term and statistics.term ~= term.name then return end
-  if term.unit ~= "position" and type(term.unit) ~= "function" then return end
+  if not units.per_position(term) then return end
   statistics.term = term.name
   statistics.loss_sum = (statistics.loss_sum or 0) + loss.supervised_sum(value, made)
 end

@@ -32,8 +32,7 @@ end
 
 -- The model of the reference: the parameters of the run, followed by nothing.
 local function reference_model(session)
-  local model = session.recipe.model(session.config)
-  model:materialize { seed = session.config.seed, dtype = session.config.dtype }
+  local model = Session.new_model(session.recipe)
   model:values():copy_(session.model:values())
   return model
 end

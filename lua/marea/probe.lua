@@ -186,10 +186,9 @@ end
 -- What an objective of the library would weigh the same window with.
 local function weighed_as(measured, unit)
   local session = measured.session
-  local terms, named = session.terms, session.named_terms
-  session.terms, session.named_terms = objective.terms(unit)
-  local declared = weigh.window(Window.new(session, measured.window.step, 0):count())
-  session.terms, session.named_terms = terms, named
+  local declared = session:with_terms(function()
+    return weigh.window(Window.new(session, measured.window.step, 0):count())
+  end, objective.terms(unit))
   return { declared = declared, sequences = measured.sequences }
 end
 

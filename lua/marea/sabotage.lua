@@ -14,10 +14,8 @@ local function weighted(session, control, step, options)
 end
 
 local function with_unit(session, control, step, options)
-  local terms = session.terms
-  session.terms = controls.replaced_terms(terms, control.unit)
-  weighted(session, control, step, options)
-  session.terms = terms
+  session:with_terms(function() weighted(session, control, step, options) end,
+                     controls.replaced_terms(session.terms, control.unit))
 end
 
 -- A replica reduces over this process alone; a bare model's own all_reduce is turned into nothing.

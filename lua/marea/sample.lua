@@ -5,6 +5,7 @@
 local bytes = require "marea.corpus.bytes"
 local core = require "marea.core"
 local fault = require "marea.fault"
+local kind = require "marea.kind"
 local wording = require "marea.wording"
 
 local sample = {}
@@ -67,11 +68,11 @@ end
 local function logits_after(session, text)
   local made = batch_of(session, text)
   local output = session.model(made)
-  local shape = type(output) == "userdata" and output:shape() or {}
+  local shape = kind.is_tensor(output) and output:shape() or {}
   if #shape ~= 2 or shape[1] ~= made.rows or shape[2] < symbols then
     fault.raise_at(2, session.recipe.path or "", "sample needs a model that returns logits " ..
                    "[%d, %d or more], got %s", made.rows, symbols,
-                   type(output) == "userdata" and wording.shape(shape) or
+                   kind.is_tensor(output) and wording.shape(shape) or
                    type(output))
   end
   local values = output:slice(made.rows, 1):values()

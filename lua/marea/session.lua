@@ -22,6 +22,7 @@ local world_of = require "marea.world"
 ---@field overlap? boolean
 ---@field bucket_bytes? integer
 ---@field seed? integer of the initial parameters (default: the config's)
+---@field extra? {name: string, shape: integer[]} a parameter that the recipe does not know of
 
 ---@class marea.Session
 ---@field recipe marea.Recipe
@@ -34,17 +35,13 @@ local world_of = require "marea.world"
 ---@field named_terms boolean whether recipe.loss returns a tensor for each term
 ---@field model marea.Module once it is built
 ---@field optimizer marea.Optimizer once it is built
----@field replica? marea.Replica
 ---@field driver marea.Replica|marea.Bare once it is built
 ---@field init? {file: string, sha256: string} whose weights it began with
 ---@field statistics? {term: string?, loss_sum: number?} of the window under way
 local Session = {}
 Session.__index = Session
 
---- Refuses, with code 2, what is no module.
----@param model any what a recipe's model returned
----@return marea.Module model
-function Session.check_model(model)
+local function check_model(model)
   if type(model) ~= "table" or not rawget(model, "declared") then
     fault.raise(2, "the recipe's model must return a module of nn, got %s", kind.of(model))
   end
@@ -79,22 +76,49 @@ function Session.open(recipe, options)
   return self
 end
 
+--- The model of a recipe with its first parameters, in the config's dtype.
+--- Errors, code 2, with the recipe's line: a callback that returns no module, or none that can be.
+---@param recipe marea.Recipe
+---@param options? marea.BuildOptions only seed and extra count
+---@return marea.Module model root module, materialized
+function Session.new_model(recipe, options)
+  options = options or {}
+  local config = recipe.config
+  local model = recipe:at("model", check_model, recipe.model(config))
+  if options.extra then model:parameter(options.extra.name, options.extra.shape) end
+  recipe:at("model", model.materialize, model,
+            { seed = options.seed or config.seed, dtype = config.dtype })
+  return model
+end
+
 --- Makes the model in the config's dtype, its replica and its optimizer; all ranks call it.
 --- Errors, code 2: a callback that returns something else.
 ---@param options? marea.BuildOptions
 ---@return marea.Session self
 function Session:build(options)
   options = options or {}
-  local config = self.config
   local recipe = self.recipe
-  self.model = recipe:at("model", Session.check_model, recipe.model(config))
-  if options.extra then self.model:parameter(options.extra.name, options.extra.shape) end
-  recipe:at("model", function()
-    self.model:materialize { seed = options.seed or config.seed, dtype = config.dtype }
-    self:drive(options)
-  end)
-  self.optimizer = recipe:at("optimizer", check_optimizer, recipe.optimizer(self.model, config))
+  self.model = Session.new_model(recipe, options)
+  recipe:at("model", self.drive, self, options)
+  self.optimizer = recipe:at("optimizer", check_optimizer,
+                             recipe.optimizer(self.model, self.config))
   return self
+end
+
+--- Runs body() with other terms than the declared ones, which stand again afterwards, whatever
+--- happens.
+---@param body fun(): ...
+---@param terms marea.Term[]
+---@param named_terms? boolean nil: as it is
+---@return ... what body returned
+function Session:with_terms(body, terms, named_terms)
+  local own, own_named = self.terms, self.named_terms
+  self.terms = terms
+  if named_terms ~= nil then self.named_terms = named_terms end
+  local results = table.pack(xpcall(body, fault.seize))
+  self.terms, self.named_terms = own, own_named
+  if not results[1] then error(results[2], 0) end
+  return table.unpack(results, 2, results.n)
 end
 
 --- Gives the model a replica, or what watches a bare model; an earlier one is closed.
@@ -104,10 +128,9 @@ function Session:drive(options)
   local world = options.world or self.world
   if self.driver then self.driver:close() end
   if self.recipe.replicate then
-    self.replica = Replica.new(self, self.model, world, {
+    self.driver = Replica.new(self, self.model, world, {
       reduction = self.config.reduction, broadcast = options.broadcast,
       overlap = options.overlap, bucket_bytes = options.bucket_bytes })
-    self.driver = self.replica
   else
     self.driver = bare.new(self, self.model, world)
   end
@@ -115,7 +138,7 @@ end
 
 --- What the recipe's accumulate is given: the replica, or the bare model.
 ---@return marea.Replica|marea.Module driven
-function Session:driven() return self.replica or self.model end
+function Session:driven() return self.recipe.replicate and self.driver or self.model end
 
 --- The counted window of an update, as this rank sees it; all ranks call it.
 --- Errors: code 2 for an update behind the plan, code 5 and 6 as Window:count.

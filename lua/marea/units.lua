@@ -103,13 +103,26 @@ function units.per_position(term)
   return term.unit == "position" or type(term.unit) == "function"
 end
 
---- Weights of a sequence with supervised positions under a term per position.
+--- The first term of some that has one loss per position: the one that is reported, weighed and
+--- broken.
+---@param terms marea.Term[]
+---@return integer? t
+---@return marea.Term? term
+function units.main_term(terms)
+  for t, term in ipairs(terms) do
+    if units.per_position(term) then return t, term end
+  end
+end
+
+--- Weights of a sequence under a term per position; 0 for one without supervised positions, which a
+--- unit is not asked about.
 --- Errors: code 5 for weights that are negative or not finite, or a list of another length.
 ---@param window marea.Window
 ---@param term marea.Term
----@param sequence marea.PlacedSequence with supervised positions
+---@param sequence marea.PlacedSequence
 ---@return number|number[] weights a number for all positions, or one for each
 function units.of_sequence(window, term, sequence)
+  if sequence.tokens == 0 then return 0 end
   if term.unit == "position" then return 1 end
   local given = term.unit(sequence, window)
   if type(given) ~= "table" then return check_weight(window, term, sequence, given) end
@@ -123,8 +136,7 @@ function units.of_sequence(window, term, sequence)
 end
 
 local function sum_of_sequence(window, term, sequence)
-  if sequence.tokens == 0 then return 0 end
-  if term.unit == "sequence" then return 1 end
+  if term.unit == "sequence" then return sequence.tokens > 0 and 1 or 0 end
   local weights = units.of_sequence(window, term, sequence)
   if type(weights) == "number" then return weights * sequence.tokens end
   local sum = 0

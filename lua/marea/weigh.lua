@@ -12,13 +12,6 @@ local Window = require "marea.window"
 
 local weigh = {}
 
--- The term that has one loss per position.
-local function main_term(terms)
-  for t, term in ipairs(terms) do
-    if units.per_position(term) then return t, term end
-  end
-end
-
 local function sum_of(weights)
   local sum = 0
   for _, weight in ipairs(weights) do sum = sum + weight end
@@ -26,7 +19,7 @@ local function sum_of(weights)
 end
 
 local function weigh_sequence(window, term, share, sequence)
-  local unit = sequence.tokens > 0 and units.of_sequence(window, term, sequence) or 0
+  local unit = units.of_sequence(window, term, sequence)
   local entry = { id = sequence.id, rank = sequence.rank, microbatch = sequence.microbatch,
                   tokens = sequence.tokens }
   if type(unit) == "table" then
@@ -94,7 +87,7 @@ end
 ---@param window marea.Window
 ---@return marea.Weighed weights whose shares add up to the coefficient
 function weigh.window(window)
-  local t, term = main_term(window.session.terms)
+  local t, term = units.main_term(window.session.terms)
   if not term then units.refuse(window, "the objective has no term per position to weigh") end
   local share, sequences = term.coefficient / window.denominators[t], {}
   for sequence in window:sequences() do
@@ -129,9 +122,10 @@ function weigh.recipe(recipe, step, shared)
   local session = Session.open(recipe, shared)
   local report = { recipe = recipe.name, step = step, objectives = {} }
   for i, entry in ipairs(objectives_of(recipe)) do
-    session.terms, session.named_terms = objective.terms(entry.value)
-    local window = Window.new(session, step, 0):count()
-    local weights = weigh.window(window)
+    local window, weights = session:with_terms(function()
+      local counted = Window.new(session, step, 0):count()
+      return counted, weigh.window(counted)
+    end, objective.terms(entry.value))
     report.world, report.tokens = window.ranks, window.tokens
     report.rank_tokens = window.rank_tokens
     report.objectives[i] = { name = entry.name, declared = entry.declared or false,

@@ -9,6 +9,7 @@ local batch = require "marea.batch"
 local core = require "marea.core"
 local fault = require "marea.fault"
 local kind = require "marea.kind"
+local plan = require "marea.plan"
 local strict = require "marea.strict"
 local units = require "marea.units"
 
@@ -53,14 +54,13 @@ local function place_sequences(session, ids, rank, microbatch, mask_rank)
 end
 
 local function place_all(session, step, mask_rank)
-  local planned = session.plan[step]
   local by_rank = {}
-  for r, microbatches in ipairs(planned) do
-    by_rank[r] = {}
-    for m, ids in ipairs(microbatches) do
-      by_rank[r][m] = place_sequences(session, ids, r - 1, m, mask_rank)
+  for rank = 0, #session.plan[step] - 1 do
+    local placed = {}
+    for m, ids in ipairs(plan.microbatches(session.plan, step, rank)) do
+      placed[m] = place_sequences(session, ids, rank, m, mask_rank)
     end
-    if #microbatches == 0 then by_rank[r][1] = {} end
+    by_rank[rank + 1] = placed
   end
   return by_rank
 end
@@ -251,7 +251,7 @@ local function weights_of_term(self, made, t)
   if units.per_position(term) then
     local of_sequence = {}
     for s, sequence in ipairs(made.sequences) do
-      of_sequence[s] = sequence.tokens > 0 and units.of_sequence(self, term, sequence) or 0
+      of_sequence[s] = units.of_sequence(self, term, sequence)
     end
     return batch.per_position(made, dtype, function(s, j)
       local weights = of_sequence[s]

@@ -9,9 +9,9 @@ local ranks = { { { { 1, 2 }, { 3 } } } }
 local function refusal(loss, terms)
   local session = training.session(training.toy(ranks, { loss = loss, objective = terms }))
   local window = session:window(1)
-  session.replica:zero_grad()
+  session.driver:zero_grad()
   local ok, raised = pcall(function()
-    session.replica:loss(window[1], window:weights(window[1])) -- the line that is blamed
+    session.driver:loss(window[1], window:weights(window[1])) -- the line that is blamed
   end)
   assert.is_false(ok)
   local message, code = fault.of(raised)

@@ -90,7 +90,7 @@ end)
 describe("the reduction", function()
   it("happens once for each bucket at the last microbatch; no_sync sends nothing", function()
     local session = small({ bucket_bytes = 4096 })
-    local buckets = session.replica.reducer:buckets()
+    local buckets = session.driver.reducer:buckets()
     assert.is_true(#buckets > 2)
     local before = world:ledger()
     local window = session:window(1)
@@ -98,10 +98,10 @@ describe("the reduction", function()
     assert.equal(before.all_gather.calls + (size > 1 and 1 or 0), counted.all_gather.calls)
     assert.same(before.all_reduce, counted.all_reduce)
     session.driver:begin_window(window)
-    session.replica:zero_grad()
+    session.driver:zero_grad()
     for i, batch in ipairs(window) do
-      local _ <close> = i < #window and session.replica:no_sync()
-      local loss = session.replica:loss(batch, window:weights(batch))
+      local _ <close> = i < #window and session.driver:no_sync()
+      local loss = session.driver:loss(batch, window:weights(batch))
       assert.same(counted, world:ledger())
       loss:backward()
       if i < #window then assert.same(counted, world:ledger()) end
@@ -121,7 +121,7 @@ describe("the reduction", function()
     local before = world:ledger()
     loop:advance()
     for kind, entry in pairs(world:ledger()) do
-      local expected = kind == "all_reduce" and #session.replica.reducer:buckets() or
+      local expected = kind == "all_reduce" and #session.driver.reducer:buckets() or
         kind == "all_gather" and (size > 1 and 2 or 1) or 0
       assert.equal(expected, entry.calls - before[kind].calls, kind)
     end

@@ -27,8 +27,8 @@ describe("no_sync", function()
   local function prepared()
     local session = toy()
     local window = session:window(1)
-    session.replica:zero_grad()
-    return session.replica, window, session
+    session.driver:zero_grad()
+    return session.driver, window, session
   end
 
   local put = "; put both into the same no_sync scope, or both outside"
@@ -186,7 +186,7 @@ describe("a window's loop", function()
     training.run(session)
     session.optimizer:step()
     assert.near(1 - 0.1 * toy_gradient(), session.model:values():get(1), 1e-14)
-    session.replica:zero_grad()
+    session.driver:zero_grad()
     assert.equal(clear, blamed(function() session.optimizer:step() end))
   end)
 

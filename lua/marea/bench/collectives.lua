@@ -74,7 +74,8 @@ function collectives.measure(session, advance, repeats)
   local rows = {}
   for i, bytes in ipairs(sizes) do rows[i] = measure_size(session.world, bytes, repeats) end
   return { sizes = rows,
-           overlap = session.replica and measure_overlap(session, advance, repeats) or nil }
+           overlap = session.recipe.replicate and
+             measure_overlap(session, advance, repeats) or nil }
 end
 
 return collectives

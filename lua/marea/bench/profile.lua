@@ -38,8 +38,8 @@ local function watch_all(trainer, seconds)
     watch(trainer, "gradient_norm", world, seconds, "norm"),
     watch(session.optimizer, "step", world, seconds, "optimizer"),
   }
-  if session.replica then
-    undo[#undo + 1] = watch(session.replica, "zero_grad", world, seconds, "zero_grad")
+  if session.recipe.replicate then
+    undo[#undo + 1] = watch(session.driver, "zero_grad", world, seconds, "zero_grad")
   end
   return undo
 end

@@ -19,8 +19,7 @@ end
 -- {{"f32.NAME", tensor}, ...} and the loss, in one dtype.
 local function compute(recipe, dtype, prepared, step, named)
   local session = Session.open(recipe:with { dtype = dtype }, prepared)
-  local model = session.recipe.model(session.config)
-  model:materialize { seed = session.config.seed, dtype = dtype }
+  local model = Session.new_model(session.recipe)
   local result = reference.gradient(session, model, step)
   for _, pair in ipairs(reference.named(model, result.gradient)) do
     named[#named + 1] = { dtype .. "." .. pair[1], pair[2] }
