@@ -114,9 +114,6 @@ function Progress:update(result)
   if self.silent or not always and now - self.shown < 1 then return end
   self.shown = now
   show_row(self, result, now)
-  if result.skipped then
-    self:say("update %d/%d  skipped: %s", result.update, self.last, result.skipped)
-  end
 end
 
 --- Shows the result of an evaluation.

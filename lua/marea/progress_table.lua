@@ -16,12 +16,14 @@ end
 
 -- Three or four digits that matter, in at most seven letters for what is common.
 local function short(number)
+  if number ~= number then return "nan" end
   local text = ("%.4g"):format(number)
   return #text > 7 and ("%.2g"):format(number) or text
 end
 
 local function loss(number)
   if not number then return "-" end
+  if number ~= number then return "nan" end
   return math.abs(number) < 1e5 and ("%.4f"):format(number) or short(number)
 end
 
@@ -106,7 +108,8 @@ function Table:header()
   return table.concat(cells, self.gap)
 end
 
---- The row of an update. What needs more room than its column has widens it from then on.
+--- The row of an update; of one that was skipped, the reason. What needs more room than its column
+--- has widens it from then on.
 ---@param result marea.Metrics
 ---@param moment marea.ProgressMoment
 ---@return string line
@@ -114,6 +117,10 @@ end
 function Table:row(result, moment)
   local cells, widened = {}, false
   for i, column in ipairs(self.columns) do
+    if i == 2 and result.skipped then
+      cells[i] = "skipped: " .. result.skipped
+      break
+    end
     local text = column.text(result, moment, self.room)
     if #text > self.widths[i] then self.widths[i], widened = #text, true end
     cells[i] = (" "):rep(self.widths[i] - #text) .. text

@@ -100,7 +100,8 @@ describe("a gradient that one rank spoils", function()
     local folder <close> = scratch.folder()
     local output, errors = train(folder.path, "x", "--continuous", "save_every=1", "keep=8")
     shows(output, "1 of 8 updates were skipped")
-    shows(errors, "marea: update 3/8  skipped: the gradient norm, on rank 0, is not a number")
+    assert.truthy(errors:find("\n +3/8 +skipped: the gradient norm, on rank 0, is not a number\n"))
+    assert.is_nil(errors:find("nan", 1, true))
     local run = folder.path .. "/x"
     assert.same({ 8, 1 }, { updates_of(run), record_of(run).skipped })
     local items = {}
