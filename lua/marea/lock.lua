@@ -13,14 +13,18 @@ local core = require "marea.core"
 local fault = require "marea.fault"
 local form = require "marea.form"
 local json = require "marea.json"
+local launch = require "marea.launch"
 local nearest = require "marea.nearest"
 local plan = require "marea.plan"
 local sorted = require "marea.sorted"
+local wording = require "marea.wording"
 
 local lock = {}
 
 local free_keys = { device = true, stop = true, stop_below = true, updates = true, keep = true,
                     save_every = true, evaluate_every = true }
+
+local shown_digits = 12 -- of a hash
 
 local function hash_files(files)
   local list = {}
@@ -54,6 +58,14 @@ function lock.of(recipe, corpus, steps)
   }
 end
 
+--- A value of a lock as text for readers; of a hash, what tells it from others.
+---@param value any
+---@return string
+function lock.shown(value)
+  local text = wording.shown(value)
+  return #text == 64 and text:find("^%x+$") and text:sub(1, shown_digits) or text
+end
+
 local function compare_plans(a, b, differences)
   local step = plan.first_difference(a.chain, b.chain)
   if a.ranks ~= b.ranks then
@@ -61,8 +73,8 @@ local function compare_plans(a, b, differences)
                                       b = ("for %d ranks"):format(b.ranks) }
   elseif step then
     local from = (", other ids from step %d on"):format(step)
-    differences[#differences + 1] = { field = "plan", a = a.hash:sub(1, 16) .. from,
-                                      b = b.hash:sub(1, 16) .. from }
+    differences[#differences + 1] = { field = "plan", a = lock.shown(a.hash) .. from,
+                                      b = lock.shown(b.hash) .. from }
   end
 end
 
@@ -99,17 +111,12 @@ function lock.compare(a, b)
   return differences
 end
 
-local function shown(value)
-  if value == nil then return "none" end
-  return type(value) == "number" and json.number(value) or tostring(value)
-end
-
 --- A difference as text: "config.lr: 0.1 then, 0.05 now".
 ---@param difference marea.Difference
 ---@return string
 function lock.describe(difference)
-  return ("%s: %s then, %s now"):format(difference.field, shown(difference.a),
-                                        shown(difference.b))
+  return ("%s: %s then, %s now"):format(difference.field, lock.shown(difference.a),
+                                        lock.shown(difference.b))
 end
 
 local function fields_of(records)
@@ -121,6 +128,14 @@ local function fields_of(records)
   return fields
 end
 
+-- The field that was most likely meant: "lr" for "config.lr", else the nearest one.
+local function near_field(field, fields)
+  for _, name in ipairs(fields) do
+    if name:match("^%a+%.(.*)$") == field then return name end
+  end
+  return nearest.find(field, fields)
+end
+
 -- The accepted fields as a set; one that no lock has is a typo.
 local function granted_fields(accepted, records)
   local granted, known = {}, {}
@@ -128,13 +143,26 @@ local function granted_fields(accepted, records)
   for _, field in ipairs(fields) do known[field] = true end
   for _, field in ipairs(accepted) do
     if not known[field] then
-      local near = nearest.find(field, fields)
-      fault.raise_at(2, "", "--accept: a lock has no field %q%s", field,
-                     near and ("; did you mean %q?"):format(near) or "")
+      local near = near_field(field, fields)
+      fault.raise_at(2, "", "--accept: a lock has no field %q; %s", field,
+                     near and ("did you mean %q?"):format(near) or
+                     "it has corpus, plan, schedule, config.KEY and files.NAME")
     end
     granted[field] = true
   end
   return granted
+end
+
+-- Names every difference on a line of its own, and the words that let all of them through.
+local function refuse(differences, accepted)
+  local lines, words = {}, {}
+  for i, field in ipairs(accepted) do words[i] = "--accept " .. launch.quote(field) end
+  for i, difference in ipairs(differences) do
+    lines[i] = "  " .. lock.describe(difference)
+    words[#words + 1] = "--accept " .. launch.quote(difference.field)
+  end
+  fault.raise_at(3, "", "the run was made under another lock:\n%s\nto go on all the same: %s",
+                 table.concat(lines, "\n"), table.concat(words, " "))
 end
 
 --- Compares the lock that a run was recorded under with the one that is to go on with it.
@@ -162,13 +190,10 @@ function lock.continue(recorded, current, accepted, further)
     if granted[difference.field] then
       add(difference.field)
     else
-      refused[#refused + 1] = lock.describe(difference)
+      refused[#refused + 1] = difference
     end
   end
-  if #refused > 0 then
-    fault.raise_at(3, "", "the run was made under another lock: %s (--accept FIELD lets one " ..
-                   "difference through)", table.concat(refused, "; "))
-  end
+  if #refused > 0 then refuse(refused, accepted or {}) end
   table.sort(all)
   record.accepted = json.array(all)
   return record

@@ -137,6 +137,19 @@ describe("going on under another lock", function()
     assert.truthy(message:find("config.seed: 20 then, 21 now", 1, true))
   end)
 
+  it("is refused with a line for each field, short hashes and the words to accept them", function()
+    local other = lock_of { lr = 0.05 }
+    other.corpus = ("0123456789abcdef"):rep(4)
+    local message = refusal(lock_of(), other, { "config.seed" })
+    local lines = {}
+    for line in message:gmatch("[^\n]+") do lines[#lines + 1] = line end
+    assert.same({ "the run was made under another lock:",
+                  ("  corpus: %s then, 0123456789ab now"):format(lock_of().corpus:sub(1, 12)),
+                  "  config.lr: 0.1 then, 0.05 now",
+                  "to go on all the same: --accept config.seed --accept corpus " ..
+                  "--accept config.lr" }, lines)
+  end)
+
   it("is let through field by field, and recorded from then on", function()
     local second = lock.continue(lock_of(), lock_of { lr = 0.05 }, { "config.lr" })
     assert.same({ "config.lr" }, second.accepted)
@@ -144,7 +157,7 @@ describe("going on under another lock", function()
     assert.same({ "config.lr", "config.seed" }, third.accepted)
     local message = refusal(lock_of(), lock_of { lr = 0.05, seed = 21 }, { "config.lr" })
     assert.truthy(message:find("config.seed", 1, true))
-    assert.falsy(message:find("config.lr", 1, true))
+    assert.falsy(message:find("config.lr: ", 1, true))
   end)
 
   it("records nothing that did not differ", function()
@@ -155,5 +168,9 @@ describe("going on under another lock", function()
     local message, code = refusal(lock_of(), lock_of(), { "config.sed" })
     assert.equal(2, code)
     assert.truthy(message:find('did you mean "config.seed"?', 1, true))
+    message = refusal(lock_of(), lock_of(), { "lr" })
+    assert.truthy(message:find('did you mean "config.lr"?', 1, true))
+    message = refusal(lock_of(), lock_of(), { "the whole" })
+    assert.truthy(message:find("it has corpus, plan, schedule, config.KEY and files.NAME", 1, true))
   end)
 end)
