@@ -29,7 +29,7 @@ local function compare_locks(a, b)
   local first = differences[1]
   return {
     part = "lock", equal = not first, count = #differences,
-    first = first and differ(first.field, first.a, first.b),
+    first = first and differ(first.field, lock_of.shown(first.a), lock_of.shown(first.b)),
     differences = json.array(differences),
   }
 end
@@ -150,8 +150,23 @@ local function compare_histories(a, b)
   return result
 end
 
+-- "at draw 100": how far a rank's stream is, and which one it is unless both are the same one.
+local function stream_text(state, other)
+  local seed, id, position = tostring(state):match("^philox (%d+) (%d+) (%d+)$")
+  if not seed then return state end -- of one that has fewer ranks
+  local which = ("philox %s %s "):format(seed, id)
+  local same = tostring(other):sub(1, #which) == which
+  return "at draw " .. position .. (same and "" or (" of stream %s of seed %s"):format(id, seed))
+end
+
 local function compare_streams(a, b)
-  local first = list_difference("state", a.state.streams, b.state.streams)
+  local left, right, first = a.state.streams, b.state.streams, nil
+  for r = 1, math.max(#left, #right) do
+    if left[r] ~= right[r] then
+      first = first or differ(("the stream of rank %d"):format(r - 1),
+                              stream_text(left[r], right[r]), stream_text(right[r], left[r]))
+    end
+  end
   return { part = "random states", equal = not first, first = first,
            values = math.max(#a.state.streams, #b.state.streams) }
 end

@@ -88,6 +88,8 @@ describe("a run that stops and goes on", function()
     assert.is_false(reseeded.history.equal)
     shows(reseeded.history.first, "update 5, draws, rank 0")
     assert.is_false(reseeded["random states"].equal)
+    assert.are.equal("the stream of rank 0: at draw 8 and at draw 4",
+                     reseeded["random states"].first)
     assert.is_true(reseeded.parameters.equal) -- dropout does not draw from the ranks' streams
     local both = differing("both", "--control", "reseed-streams", "--control", "restart-updates")
     assert.is_false(both.parameters.equal)

@@ -3,6 +3,7 @@
 local compare = require "marea.compare"
 local find_checkpoint = require "marea.cli.find_checkpoint"
 local json = require "marea.json"
+local lock = require "marea.lock"
 local together = require "marea.together"
 local world_of = require "marea.world"
 
@@ -31,8 +32,8 @@ local function text(report)
     lines[#lines + 1] = part_line(part)
     for i = 2, #(part.differences or {}) do
       local item = part.differences[i]
-      lines[#lines + 1] = ("%-23s %s: %s and %s"):format("", item.field, tostring(item.a),
-                                                        tostring(item.b))
+      lines[#lines + 1] = ("%-23s %s: %s and %s"):format("", item.field, lock.shown(item.a),
+                                                        lock.shown(item.b))
     end
   end
   lines[#lines + 1] = report.equal and "equal" or "NOT equal"
