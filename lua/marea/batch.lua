@@ -12,9 +12,10 @@ local batch = {}
 
 -- What every batch has is set in it; the rest may be absent.
 local meta = { __name = "batch" }
-meta.__index = strict.refusal(meta, "a batch", { code = 1, optional = { "update", "seed" }, names = {
-  "ids", "targets", "positions", "sequence_ids", "lengths", "starts", "sequences", "tokens", "rows",
-  "supervised" } })
+meta.__index = strict.refusal(meta, "a batch", {
+  code = 1, optional = { "update", "seed" },
+  names = { "ids", "targets", "positions", "sequence_ids", "lengths", "starts", "sequences",
+            "tokens", "rows", "supervised" } })
 
 local ignored = -100
 

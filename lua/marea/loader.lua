@@ -104,8 +104,8 @@ end
 -- recipe that calls os.exit or math.random is refused. Scripts may.
 local function forbid(environment)
   local function refuse_random()
-    fault.raise(2, "a recipe cannot call math.random, which draws other numbers on each rank and " ..
-                "in each run; use marea.random.stream(seed, number)")
+    fault.raise(2, "a recipe cannot call math.random, which draws other numbers on each rank " ..
+                "and in each run; use marea.random.stream(seed, number)")
   end
   environment.math = setmetatable({ random = refuse_random, randomseed = refuse_random },
                                   { __index = math })

@@ -115,7 +115,8 @@ describe("a recipe's file is refused", function()
       { "compiled", fields = { text = "\27Lua\0" },
         message = "tide.lua: expected Lua text, got compiled Lua" },
       { "garbage", fields = { text = "\0\1\2" }, message = "tide.lua:1: unexpected symbol" },
-      { "empty", fields = { text = "" }, message = "tide.lua: this file returns no recipe; it must end in " ..
+      { "empty", fields = { text = "" },
+        message = "tide.lua: this file returns no recipe; it must end in " ..
           "return marea.recipe { ... }" },
     }, { code = 2 })
   end)

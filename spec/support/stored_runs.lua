@@ -19,7 +19,8 @@ function stored.run(outputs, name, given)
   core.file.make_folder(folder)
   core.file.write(folder .. "/run.json", json.encode {
     id = id, name = "tide", run = given.run or name, recipe = "recipes/tide.lua", world = 2,
-    config = { updates = 8 }, outcome = given.outcome or "complete", update = updates[#updates] or 0,
+    config = { updates = 8 }, outcome = given.outcome or "complete",
+    update = updates[#updates] or 0,
     started = given.started or "2026-01-02T03:04:05Z", ended = "2026-01-02T03:05:06Z" })
   local lines = core.file.append(folder .. "/metrics.jsonl")
   for update = 1, updates[#updates] or 0 do

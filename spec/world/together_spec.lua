@@ -46,6 +46,7 @@ describe("what must be the same on all ranks", function()
     assert.is_false(ok)
     assert.equal(6, code)
     assert.equal(("the plan is not the same on all ranks: hash aaaaaaaaaaaa on rank 0, " ..
-                  "bbbbbbbbbbbb on rank %d; it must not depend on the order of pairs or on time"):format(world:size() - 1), message)
+                  "bbbbbbbbbbbb on rank %d; it must not depend on the order of pairs or on time")
+                 :format(world:size() - 1), message)
   end)
 end)

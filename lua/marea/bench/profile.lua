@@ -14,8 +14,8 @@ local profile = {}
 
 ---@class marea.Profile milliseconds of an update
 ---@field operations marea.ProfileRow[] the dearest first
----@field parts table<string, number> forward, backward, window, zero_grad, norm, optimizer, waiting,
----  rest
+---@field parts table<string, number> forward, backward, window, zero_grad, norm, optimizer,
+---  waiting, rest
 ---@field total number
 ---@field updates integer that it is the mean of
 
