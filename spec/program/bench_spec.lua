@@ -1,0 +1,109 @@
+-- marea bench as a program: fields, not figures; and the recipe that it is for.
+
+local json = require "marea.json"
+local launch = require "marea.launch"
+local scratch = dofile "spec/support/scratch.lua"
+local torch = require "marea.bench.torch"
+
+local function run(ranks, outputs, ...)
+  return launch.run({ ranks = ranks, threads = 1, time_limit = 120 },
+                    { "bench", "recipes/gpt.lua", "--outputs", outputs, "--seconds", "0.1", ... })
+end
+
+local function number(value) return type(value) == "number" and value >= 0 end
+
+local function check(record)
+  for _, name in ipairs { "ms", "floor_ms", "step_to_floor" } do
+    assert.is_true(number(record[name].median), name)
+    assert.is_true(record[name].low <= record[name].high, name)
+  end
+  for _, name in ipairs { "tokens_per_second", "gflops", "ceiling_gflops", "ceiling_share",
+                          "memory_peak", "resident_peak", "bytes_sent" } do
+    assert.is_true(number(record[name]), name)
+  end
+  assert.is_true(record.disturbed.share <= record.disturbed.most)
+  assert.equal(1024, record.tokens)
+  assert.equal(112384, record.parameters)
+  assert.is_true(math.abs(record.gflop_per_step.total - 0.830472192) < 1e-9)
+  assert.is_truthy(record.date:find "^%d+%-%d+%-%d+T")
+end
+
+describe("marea bench", function()
+  it("stores and prints the same record, with a profile that adds up", function()
+    local folder <close> = scratch.folder()
+    local code, output, errors = run(nil, folder.path, "--profile", "--json")
+    assert.equal(0, code, errors)
+    local record = json.decode(output)
+    assert.same(record, json.decode(scratch.read(folder.path .. "/gpt/bench.json")))
+    check(record)
+    local sum = 0
+    for _, ms in pairs(record.profile.parts) do sum = sum + ms end
+    assert.is_true(math.abs(sum - record.profile.total) < 1e-6 * record.profile.total)
+  end)
+
+  it("measures two ranks, and their collectives", function()
+    local folder <close> = scratch.folder()
+    local code, output, errors = run(2, folder.path, "--collectives", "--json")
+    assert.equal(0, code, errors)
+    local record = json.decode(output)
+    check(record)
+    assert.is_true(record.bytes_sent > 4 * record.parameters)
+    assert.equal(7, #record.collectives.sizes)
+    for _, row in ipairs(record.collectives.sizes) do
+      assert.is_true(row.microseconds > 0 and row.mpi_microseconds > 0 and row.mean_to_sum > 0)
+    end
+    assert.is_true(record.collectives.overlap.with_ms > 0)
+  end)
+
+  it("says what it found", function()
+    local folder <close> = scratch.folder()
+    local code, output, errors = run(nil, folder.path, "--profile")
+    assert.equal(0, code, errors)
+    for _, words in ipairs { "112384 parameters", "step / products", "self_attention", "disturbed",
+                             "total" } do
+      assert.is_truthy(output:find(words, 1, true), words)
+    end
+  end)
+
+  it("refuses collectives of one rank and peers that it does not know", function()
+    local folder <close> = scratch.folder()
+    local code, _, errors = run(nil, folder.path, "--collectives")
+    assert.equal(2, code)
+    assert.is_truthy(errors:find("launch -n 2 bench", 1, true), errors)
+    code = run(nil, folder.path, "--against", "abacus")
+    assert.equal(2, code)
+  end)
+
+  it("takes turns with PyTorch where it is found, and says so where not", function()
+    local folder <close> = scratch.folder()
+    local code, output, errors = run(nil, folder.path, "--against", "torch", "--json")
+    if not torch.find() then
+      assert.equal(4, code)
+      assert.is_truthy(errors:find("python3-torch", 1, true), errors)
+      return
+    end
+    assert.equal(0, code, errors)
+    local record = json.decode(output)
+    assert.is_true(record.torch.ratio.median > 0)
+    assert.is_true(record.torch.variants[record.torch.better].resident_peak > 0)
+  end)
+end)
+
+describe("recipes/gpt.lua", function()
+  it("passes parity on two ranks", function()
+    local folder <close> = scratch.folder()
+    local code, output = launch.run(
+      { ranks = 2, threads = 1, time_limit = 120 },
+      { "parity", "recipes/gpt.lua", "--outputs", folder.path, "--json" })
+    assert.equal(0, code)
+    assert.is_true(json.decode(output).pass)
+  end)
+
+  it("refuses another size", function()
+    local folder <close> = scratch.folder()
+    local code, _, errors = launch.run({ time_limit = 60 }, {
+      "train", "recipes/gpt.lua", "size=Q", "--outputs", folder.path })
+    assert.is_true(code ~= 0)
+    assert.is_truthy(errors:find("size must be S, M or L", 1, true), errors)
+  end)
+end)
