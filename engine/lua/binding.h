@@ -59,11 +59,8 @@ void mr_lua_define_type(lua_State *L, const char *name, const luaL_Reg *methods,
 
 /* Pushes an empty tensor userdata and returns its slot, to be filled by the engine. */
 mr_tensor **mr_lua_push_tensor_shell(lua_State *L);
-/* Tells the collector of a tensor that a shell has received; call after filling. */
-void mr_lua_tensor_made(lua_State *L, const mr_tensor *tensor);
-/* Pushes a userdata for `tensor`, taking over the caller's reference. Does not raise after the
- * userdata exists; use a shell where the reference could leak before. */
-void mr_lua_push_tensor(lua_State *L, mr_tensor *tensor);
+/* Lets the collector take a tensor into account that a shell has received; call after filling. */
+void mr_lua_tensor_made(lua_State *L);
 /* The tensor at `index`; raises when it is none. Borrowed. */
 mr_tensor *mr_lua_check_tensor(lua_State *L, int index);
 /* The same, or NULL when the value is no tensor. */

@@ -116,7 +116,7 @@ static void *make_result(lua_State *L, box *held, mr_tensor *data, const mr_shap
   hold(L, data, &held->data);
   mr_tensor **slot = mr_lua_push_tensor_shell(L);
   MR_LUA_TRY(L, mr_tensor_new_raw(mr_tensor_device(data), data->dtype, shape, slot));
-  mr_lua_tensor_made(L, *slot);
+  mr_lua_tensor_made(L);
   hold(L, *slot, &held->result);
   lua_setiuservalue(L, -2, 1);
   return mr_tensor_data(held->result);

@@ -149,7 +149,7 @@ static int apply(lua_State *L) {
   mr_tensor **slot = mr_lua_push_tensor_shell(L);
   MR_LUA_TRY(L, mr_tape_apply(&context->tape, &call));
   *slot = call.output;
-  mr_lua_tensor_made(L, *slot);
+  mr_lua_tensor_made(L);
   return 1;
 }
 

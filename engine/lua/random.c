@@ -48,7 +48,7 @@ static int make_filled(lua_State *L, const char *what, const char *const names[]
   mr_dtype dtype = dtype_option(L, 2);
   mr_tensor **slot = mr_lua_push_tensor_shell(L);
   MR_LUA_TRY(L, mr_tensor_new_raw(mr_lua_context(L)->device, dtype, &shape, slot));
-  mr_lua_tensor_made(L, *slot);
+  mr_lua_tensor_made(L);
   MR_LUA_TRY(L, fill(*slot, a, b, seed, stream));
   return 1;
 }

@@ -68,7 +68,7 @@ void mr_lua_push_metadata(lua_State *L, const mr_safetensors *file) {
 void mr_lua_push_stored(lua_State *L, const mr_safetensors *file, const char *name) {
   mr_tensor **slot = mr_lua_push_tensor_shell(L);
   MR_LUA_TRY(L, mr_safetensors_tensor(file, name, mr_lua_context(L)->device, slot));
-  mr_lua_tensor_made(L, *slot);
+  mr_lua_tensor_made(L);
 }
 
 static int names(lua_State *L) {

@@ -23,11 +23,10 @@ mr_tensor **mr_lua_push_tensor_shell(lua_State *L) {
 /* The collector sees a few bytes per userdata and not the tensor behind it. It runs when live
  * memory has grown by 64 MiB, and by half, since it was lowest. What backward consumed counts for
  * nothing, so a training loop hardly ever pays for a collection. */
-void mr_lua_tensor_made(lua_State *L, const mr_tensor *tensor) {
+void mr_lua_tensor_made(lua_State *L) {
   mr_context *context = mr_lua_context(L);
   int64_t live = context->device->memory_used(context->device).live_bytes;
   int64_t allowed = (int64_t)64 << 20;
-  (void)tensor;
   if (context->lowest_bytes / 2 > allowed) allowed = context->lowest_bytes / 2;
   if (live >= context->lowest_bytes + allowed) {
     lua_gc(L, LUA_GCCOLLECT);
@@ -35,11 +34,6 @@ void mr_lua_tensor_made(lua_State *L, const mr_tensor *tensor) {
   } else if (live < context->lowest_bytes) {
     context->lowest_bytes = live;
   }
-}
-
-void mr_lua_push_tensor(lua_State *L, mr_tensor *tensor) {
-  *mr_lua_push_tensor_shell(L) = tensor;
-  mr_lua_tensor_made(L, tensor);
 }
 
 mr_tensor *mr_lua_test_tensor(lua_State *L, int index) {
@@ -78,7 +72,7 @@ static int to_text(lua_State *L) {
 static mr_tensor *push_new(lua_State *L, mr_dtype dtype, const mr_shape *shape) {
   mr_tensor **slot = mr_lua_push_tensor_shell(L);
   MR_LUA_TRY(L, mr_tensor_new(mr_lua_context(L)->device, dtype, shape, slot));
-  mr_lua_tensor_made(L, *slot);
+  mr_lua_tensor_made(L);
   return *slot;
 }
 
@@ -342,7 +336,7 @@ static int make_converted(lua_State *L) {
   mr_dtype dtype = mr_lua_check_dtype(L, 2, -1);
   mr_tensor **slot = mr_lua_push_tensor_shell(L);
   MR_LUA_TRY(L, mr_tensor_convert(tensor, dtype, slot));
-  mr_lua_tensor_made(L, *slot);
+  mr_lua_tensor_made(L);
   return 1;
 }
 
@@ -350,7 +344,7 @@ static int make_copy(lua_State *L) {
   mr_tensor *tensor = check_readable(L, 1);
   mr_tensor **slot = mr_lua_push_tensor_shell(L);
   MR_LUA_TRY(L, mr_tensor_convert(tensor, tensor->dtype, slot));
-  mr_lua_tensor_made(L, *slot);
+  mr_lua_tensor_made(L);
   return 1;
 }
 
