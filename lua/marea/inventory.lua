@@ -5,6 +5,7 @@ local core = require "marea.core"
 local fault = require "marea.fault"
 local form = require "marea.form"
 local json = require "marea.json"
+local saves = require "marea.saves"
 
 local inventory = {}
 
@@ -140,11 +141,11 @@ function inventory.checkpoints(folder)
   local root, list = folder .. "/checkpoints", {}
   if core.file.is_link(root) or not core.file.is_folder(root) then return list end
   for _, name in ipairs(core.file.list(root)) do
-    local number, rest = name:match("^step%-(%d+)(.*)$")
-    local named = number and (rest == "" or rest:find("^%.%d+$"))
-    if named and not core.file.is_link(root .. "/" .. name) then
-      list[#list + 1] = { name = name, folder = root .. "/" .. name, aside = rest ~= "",
-                          update = math.tointeger(tonumber(number)) }
+    local stem, aside = name:gsub("%.%d+$", "")
+    local update = saves.update_of(stem)
+    if update and not core.file.is_link(root .. "/" .. name) then
+      list[#list + 1] = { name = name, folder = root .. "/" .. name, aside = aside > 0,
+                          update = update }
     end
   end
   table.sort(list, function(a, b)

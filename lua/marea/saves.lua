@@ -16,8 +16,18 @@ local saves = {}
 ---@return string
 function saves.folder(run_folder) return run_folder .. "/checkpoints" end
 
+local function name_of(update) return ("step-%06d"):format(update) end
+
 local function path_of(run_folder, update)
-  return ("%s/step-%06d"):format(saves.folder(run_folder), update)
+  return saves.folder(run_folder) .. "/" .. name_of(update)
+end
+
+--- The update that a checkpoint's folder is named after.
+---@param name string without the folder that it is in
+---@return integer? update nil for a name that is none of a checkpoint
+function saves.update_of(name)
+  local update = math.tointeger(tonumber(name:match("^step%-(%d+)$")))
+  return update and name_of(update) == name and update or nil
 end
 
 --- The folders in a run that are named as checkpoints, whatever is in them, the oldest first.
@@ -27,8 +37,8 @@ function saves.list(run_folder)
   local list, root = {}, saves.folder(run_folder)
   if not core.file.is_folder(root) then return list end
   for _, name in ipairs(core.file.list(root)) do
-    local update = math.tointeger(tonumber(name:match("^step%-(%d+)$")))
-    if update and path_of(run_folder, update) == root .. "/" .. name then
+    local update = saves.update_of(name)
+    if update then
       list[#list + 1] = { folder = root .. "/" .. name, update = update }
     end
   end
