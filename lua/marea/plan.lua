@@ -125,20 +125,6 @@ function plan.microbatches(steps, step, rank)
   return microbatches
 end
 
---- All ids of one step, in rank and microbatch order.
----@param steps marea.Plan
----@param step integer from 1
----@return integer[] ids
-function plan.ids(steps, step)
-  local ids = {}
-  for _, microbatches in ipairs(steps[step]) do
-    for _, microbatch in ipairs(microbatches) do
-      table.move(microbatch, 1, #microbatch, #ids + 1, ids)
-    end
-  end
-  return ids
-end
-
 --- The hash of a plan and of its beginnings.
 ---@param steps marea.Plan
 ---@return string hash sha-256 of the whole, 64 digits

@@ -107,10 +107,6 @@ describe("a window of a plan", function()
     assert.same({ {} }, plan.microbatches(good(), 2, 1))
     assert.same({ { 1, 2 }, { 3 } }, plan.microbatches(good(), 1, 0))
   end)
-
-  it("lists its ids in rank and microbatch order", function()
-    assert.same({ 1, 2, 3, 4, 5 }, plan.ids(good(), 1))
-  end)
 end)
 
 describe("a plan's hash", function()
