@@ -1,6 +1,7 @@
 -- What can be done after a training, as commands that are ready to paste: with the same recipe,
 -- settings, ranks, run and folder of runs.
 
+local command_line = require "marea.command_line"
 local core = require "marea.core"
 local launch = require "marea.launch"
 
@@ -37,17 +38,10 @@ end
 
 -- "./marea launch -n 2 train recipes/x.lua lr=0.1 ... --outputs DIR", quoted.
 local function command(finished, words, more)
-  local list = { next_commands.program() }
-  local function add(...)
-    for _, word in ipairs { ... } do list[#list + 1] = launch.quote(word) end
-  end
-  if more.launched and finished.ranks > 1 then add("launch", "-n", tostring(finished.ranks)) end
-  add(table.unpack(words))
-  for _, word in ipairs(more.settings or {}) do add(tostring(word)) end
-  add(table.unpack(more.options or {}))
-  if more.run and more.run ~= finished.recipe.name then add("--run", more.run) end
-  if finished.outputs ~= "outputs" then add("--outputs", finished.outputs) end
-  return table.concat(list, " ")
+  return command_line.of {
+    program = next_commands.program(), ranks = more.launched and finished.ranks or nil,
+    words = words, settings = more.settings, options = more.options,
+    run = more.run ~= finished.recipe.name and more.run or nil, outputs = finished.outputs }
 end
 
 -- A name below the folder of runs that is not taken.
