@@ -48,7 +48,8 @@ describe("corpus.joined", function()
     local the, into = 256, 257 -- " in" stands as often as " the", but for the first
     assert.same({ 105, 110, the, 32 }, made:inputs(1))
     assert.same({ 110, the, 32, 100 }, made:targets(1))
-    assert.is_truthy(table.concat(all(made, "inputs", "train"), ","):find("," .. into .. ",", 1, true))
+    local inputs = table.concat(all(made, "inputs", "train"), ",")
+    assert.is_truthy(inputs:find("," .. into .. ",", 1, true))
   end)
 
   it("keeps its parts apart, in the order of the text", function()

@@ -1,5 +1,5 @@
--- The first gradient of an intermediate result is written or passed on; later ones are added. Either
--- way it is what adding to zeros gives, whichever of several uses comes first.
+-- The first gradient of an intermediate result is written or passed on; later ones are added.
+-- Either way it is what adding to zeros gives, whichever of several uses comes first.
 
 local core = require "marea.core"
 local numeric = dofile "spec/support/numeric.lua"

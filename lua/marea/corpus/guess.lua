@@ -108,7 +108,7 @@ end
 
 local function of_rows(content, path)
   local rows = rows_of(content, path)
-  local options, longest = {}, nil
+  local options, longest = {}
   if rows[1].prompt ~= nil and rows[1].completion ~= nil then
     longest = longest_of(rows, "prompt", "completion")
   else
