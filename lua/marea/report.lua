@@ -5,7 +5,6 @@ local curves = require "marea.report.curves"
 local data = require "marea.report.data"
 local fault = require "marea.fault"
 local html = require "marea.report.html"
-local launch = require "marea.launch"
 local proof = require "marea.report.proof"
 local setup = require "marea.report.setup"
 local sheet = require "marea.report.sheet"
@@ -90,17 +89,6 @@ local function left_out(without)
     ("Left out on request (--without): %s."):format(table.concat(names, ", ")))
 end
 
-local function command_of(runs, without)
-  local words = { "marea", "report" }
-  for _, run in ipairs(runs) do words[#words + 1] = launch.quote(run.name) end
-  for _, part in ipairs(data.parts) do
-    if without[part] then
-      words[#words + 1], words[#words + 2] = "--without", part
-    end
-  end
-  return table.concat(words, " ")
-end
-
 local function sections_of(runs, without, list)
   local first, sections = runs[1], {}
   local function add(part, id, title, make, ...)
@@ -122,7 +110,7 @@ local function sections_of(runs, without, list)
   add(nil, "config", "Config", setup.config, runs)
   add(nil, "corpus", "Data", setup.corpus, first)
   add(nil, "versions", "Versions", setup.versions, runs)
-  add(nil, "again", "Repeat", setup.again, runs, without, command_of(runs, without))
+  add(nil, "again", "Repeat", setup.again, runs, without, data.report_command(runs, without))
   return sections
 end
 

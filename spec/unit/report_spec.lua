@@ -286,7 +286,8 @@ describe("a measurement that is missing", function()
       assert.equal(2, code)
       assert.truthy(has(message, problem), message)
       assert.truthy(has(message, command:format(outputs)), message)
-      assert.truthy(has(message, "--without " .. part), message)
+      assert.equal(("marea report tide --without %s --outputs %s"):format(part, outputs),
+                   message:match("a report without them: ([^\n]*)$"))
       local page = page_of({ "tide" }, { part })
       assert.truthy(has(page, "Left out on request (--without): " .. part .. "."))
       assert.is_nil(page:find('<section id="' .. part .. '"'))
@@ -294,6 +295,17 @@ describe("a measurement that is missing", function()
                     has(page, "marea report tide --without " .. part .. "</code>"))
     end)
   end
+
+  it("is left out by a command that repeats what was left out already", function()
+    write("tide", function(files) files["weigh.json"], files["parity.json"] = nil, nil end)
+    write("ebb", function(files) files["evaluate.json"] = nil end)
+    local message = refusal({ "tide", "ebb" }, { "validation", "parity" })
+    assert.equal(("marea report tide ebb --without validation --without weights --without " ..
+                  "parity --without evaluation --outputs %s"):format(outputs),
+                 message:match("a report without them: ([^\n]*)$"))
+    os.remove(outputs .. "/tide/lock.json") -- which no report can do without
+    assert.is_nil(refusal({ "tide" }):find("a report without them", 1, true))
+  end)
 
   it("is one line in metrics too: validation, and losses", function()
     write("tide", function(files)

@@ -57,6 +57,28 @@ function data.command(run, command, options)
   return table.concat(words, " ")
 end
 
+--- The command that makes a report, ready to paste.
+---@param runs marea.ReportRun[]
+---@param without table<string, boolean> parts that are left out
+---@param outputs? string root folder of runs; nil: runs by their names alone
+---@return string line
+function data.report_command(runs, without, outputs)
+  local words = { "marea", "report" }
+  for _, run in ipairs(runs) do
+    local elsewhere = outputs and run.folder ~= outputs .. "/" .. run.name
+    words[#words + 1] = launch.quote(elsewhere and run.folder or run.name)
+  end
+  for _, part in ipairs(data.parts) do
+    if without[part] then
+      words[#words + 1], words[#words + 2] = "--without", part
+    end
+  end
+  if outputs and outputs ~= "outputs" then
+    words[#words + 1], words[#words + 2] = "--outputs", launch.quote(outputs)
+  end
+  return table.concat(words, " ")
+end
+
 local function lack(run, part, what, command)
   run.lacks[#run.lacks + 1] = { part = part, what = what, command = command }
 end
@@ -231,21 +253,21 @@ local function give_labels(runs)
   end
 end
 
-local function refuse_lacks(runs, without)
-  local lines, parts, seen = {}, {}, {}
+local function refuse_lacks(runs, without, outputs)
+  local lines, left, needed = {}, {}, false
+  for part in pairs(without) do left[part] = true end
   for _, run in ipairs(runs) do
     for _, item in ipairs(run.lacks) do
       if not without[item.part or 0] then
         lines[#lines + 1] = ("  %s/%s; it is made with\n    %s"):format(run.folder, item.what,
                                                                         item.command)
-        if item.part and not seen[item.part] then parts[#parts + 1] = "--without " .. item.part end
-        seen[item.part or 0] = true
+        if item.part then left[item.part] = true else needed = true end
       end
     end
   end
   if #lines == 0 then return end
-  if #parts > 0 then
-    lines[#lines + 1] = "a report without them: " .. table.concat(parts, " ")
+  if not needed then
+    lines[#lines + 1] = "a report without them: " .. data.report_command(runs, left, outputs)
   end
   fault.raise_at(2, "", "the report lacks measurements:\n%s", table.concat(lines, "\n"))
 end
@@ -268,7 +290,7 @@ function data.read(words, outputs, without)
     if i == 1 and not without.parity then read_parity(run, outputs) end
     runs[i] = run
   end
-  refuse_lacks(runs, without)
+  refuse_lacks(runs, without, outputs)
   give_labels(runs)
   return runs
 end
