@@ -11,6 +11,8 @@ local together = require "marea.together"
 ---@field world marea.World
 ---@field way "fresh"|"existing"|"any" fresh moves a trained run aside; existing must be there
 ---@field outputs? string folder of all runs (default "outputs")
+---@field beside? boolean also while another process holds the folder, and without holding it: for
+---  those who add a file of their own and change nothing (default false)
 
 ---@class marea.Run
 ---@field name string
@@ -59,7 +61,7 @@ end
 ---@param given marea.RunOptions
 ---@return marea.Run
 function run.open(given)
-  options.check(given, "run.open", { "outputs", "name", "way", "world" })
+  options.check(given, "run.open", { "outputs", "name", "way", "world", "beside" })
   check_name(given.name)
   local outputs = given.outputs or "outputs"
   if outputs == "" then fault.raise_at(2, "", '--outputs must name a folder, got ""') end
@@ -73,7 +75,7 @@ function run.open(given)
       fault.raise_at(2, "", "there is no run %s", self.folder)
     end
     core.file.make_folder(outputs)
-    self.lock = core.file.lock(self.folder)
+    self.lock = not given.beside and core.file.lock(self.folder) or nil
     local moved_to = given.way == "fresh" and make_room(self.folder) or nil
     core.file.make_folder(self.folder)
     return moved_to

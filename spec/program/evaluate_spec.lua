@@ -1,5 +1,6 @@
 -- marea evaluate: the same bits on any number of ranks, and what a checkpoint must be of.
 
+local core = require "marea.core"
 local json = require "marea.json"
 local scratch = dofile "spec/support/scratch.lua"
 local tiny = dofile "spec/support/tiny.lua"
@@ -31,6 +32,21 @@ describe("evaluate", function()
                                                  "validation" })
     shows(text, "validation split, 10 sequences, ")
     shows(text, " a token, accuracy ")
+  end)
+
+  it("reads a checkpoint of a run that goes on, and leaves its lock alone", function()
+    local folder <close> = scratch.folder()
+    tiny.must_train(folder.path, nil, "x")
+    local held = core.file.lock(folder.path .. "/x") -- as a training holds it
+    local code, output, errors = tiny.run(folder.path, nil,
+                                          { "evaluate", tiny.recipe, "--run", "x", "--json" })
+    assert.are.equal(0, code, errors)
+    assert.are.same(json.decode(output),
+                    json.decode(scratch.read(folder.path .. "/x/evaluate.json")))
+    assert.is_truthy(core.file.lock_holder(folder.path .. "/x"))
+    code = tiny.train(folder.path, nil, "x", "--resume", "latest")
+    assert.are.equal(4, code)
+    held:close()
   end)
 
   it("asks for the same corpus and shapes, and for nothing else of the lock", function()

@@ -19,7 +19,7 @@ local function run_command(options)
   local world = world_of.get()
   local recipe = recipe_of.require(options.recipe, options.settings, world:size())
   local run <close> = run_of.open {
-    outputs = options.outputs, name = options.run or recipe.name, world = world,
+    outputs = options.outputs, name = options.run or recipe.name, world = world, beside = true,
     way = options.checkpoint == "latest" and "existing" or "any" }
   local session = evaluate.session(recipe, world)
   local folder = together.on_root(world, function()
