@@ -43,7 +43,7 @@ describe("the products of a loss", function()
     local recipe = recipe_of.require("recipes/gpt.lua", { "size=S" }, 1)
     local session = training.session(recipe, world_of.get())
     local window = session:window(1)
-    local loss = session.replica:loss(window[1], window:weights(window[1]))
+    local loss = session.driver:loss(window[1], window:weights(window[1]))
     local products <close> = core.products(loss)
     local linear = 6 * 1024 * (2 * 12 * 64 * 64 + 64 * 64)
     assert.same({ single = linear, batched = 2 * 12 * 8 * 4 * 128 * 128 * 16 },

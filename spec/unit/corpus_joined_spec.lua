@@ -35,7 +35,7 @@ describe("corpus.joined", function()
   end)
 
   it("gives the commonest bytes symbols, and all others one", function()
-    local made = read("a.txt", ("aaab"):rep(30) .. ("c"):rep(10), { vocabulary = 3, length = 4 })
+    local made = read("a.txt", ("aaab"):rep(30) .. ("c"):rep(40), { vocabulary = 3, length = 4 })
     assert.same({ 0, 0, 0, 1 }, made:inputs(1))
     local last = made:rows("test")[1]
     assert.same({ 2, 2, 2, 2 }, made:inputs(last.id))

@@ -45,22 +45,24 @@ local function description_of(session)
            clip_norm = config.clip_norm or false }
 end
 
--- lengths[rank][microbatch] of the first window, dealt anew to `ranks`: the same sequences on each
--- number of ranks. nil where a microbatch does not have a sequence for each.
+-- lengths[rank][microbatch] of the first window: as planned for as many ranks, else every
+-- microbatch's sequences dealt to them in turn. nil where one would get none.
 local function deal(session, ranks)
-  local planned = session.plan[1]
-  local lengths = {}
+  local planned, lengths = session.plan[1], {}
   for r = 1, ranks do lengths[r] = json.array {} end
+  local dealt = {}
   for at, microbatches in ipairs(planned) do
     for m, ids in ipairs(microbatches) do
-      local parts = ranks // #planned
-      if parts < 1 or #ids < parts then return nil end
-      for i, id in ipairs(ids) do
-        local of_rank = lengths[(at - 1) * parts + (i - 1) % parts + 1]
+      for _, id in ipairs(ids) do
+        dealt[m] = (dealt[m] or 0) + 1
+        local of_rank = lengths[ranks == #planned and at or (dealt[m] - 1) % ranks + 1]
         of_rank[m] = of_rank[m] or json.array {}
         table.insert(of_rank[m], session.corpus:sequence(id).length)
       end
     end
+  end
+  for r = 1, ranks do
+    if #lengths[r] ~= #lengths[1] or #lengths[r] == 0 then return nil end
   end
   return lengths
 end
@@ -68,7 +70,7 @@ end
 --- Starts a peer. Errors: code 4 when it does not come up.
 ---@param interpreter string as torch.find gives it
 ---@param session marea.Session built
----@param ranks integer a multiple of the recipe's ranks
+---@param ranks integer
 ---@param threads integer of each
 ---@return marea.Torch? peer nil where the window cannot be dealt to so many ranks
 function torch.start(interpreter, session, ranks, threads)

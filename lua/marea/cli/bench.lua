@@ -35,10 +35,12 @@ local function start_peers(session)
     fault.raise_at(4, "", "--against torch: no python3 here can import torch; on Debian it is " ..
                    "the package python3-torch")
   end
-  local ranks, threads = session.world:size(), core.device().threads
-  local peers = { torch.start(interpreter, session, ranks, threads) }
-  if threads > 1 then
-    peers[#peers + 1] = torch.start(interpreter, session, ranks * threads, 1)
+  local cores = session.world:size() * core.device().threads
+  local peers = { torch.start(interpreter, session, 1, cores) }
+  if cores > 1 then peers[#peers + 1] = torch.start(interpreter, session, cores, 1) end
+  if not peers[1] then
+    fault.raise_at(2, "", "--against torch: no rank of PyTorch would have a sequence in each " ..
+                   "microbatch")
   end
   return peers
 end
