@@ -25,10 +25,10 @@ local by_hand = [[function(model, window)
     model:gradients():scale_(1 / world:size())
   end]]
 
--- Rank 1 takes 60 ms longer in the second update's forward.
+-- Rank 1 takes 150 ms longer in the second update's forward.
 local late = [[function(model, batch)
     local began = os.clock()
-    while world:rank() == 1 and batch.update == 2 and os.clock() - began < 0.06 do end
+    while world:rank() == 1 and batch.update == 2 and os.clock() - began < 0.15 do end
     return nn.cross_entropy(model(batch), batch.targets)
   end]]
 
@@ -76,11 +76,12 @@ describe("the log of a rank", function()
         replicate = hand and "false", accumulate = hand and by_hand }, 2)
       assert.is_not_nil(place)
       local early, slow = read_log(run, 0)[2], read_log(run, 1)[2]
-      assert.is_true(slow.phases.forward > 55, json.encode(slow))
-      assert.is_true(early.phases.forward < 50, json.encode(early))
-      assert.is_true(early.phases.reduction > 40 and early.waiting > 40, json.encode(early))
-      assert.is_true(slow.phases.reduction < early.phases.reduction - 30, json.encode(slow))
-      assert.is_true(early.phases.backward < 40, json.encode(early))
+      local both = json.encode { early, slow }
+      assert.is_true(slow.phases.forward > 149, both)
+      assert.is_true(early.phases.forward < slow.phases.forward - 50, both)
+      assert.is_true(early.phases.reduction > 50 and early.waiting > 50, both)
+      assert.is_true(slow.phases.reduction < early.phases.reduction - 30, both)
+      assert.is_true(early.phases.backward < early.phases.reduction, both)
     end
   end)
 
