@@ -143,17 +143,25 @@ local function unknown_key(key, rules)
 end
 
 -- Microbatches of a rank from the sequences of a whole window, which ranks and microbatches must
--- fill: nothing is rounded.
-local function settle_accumulation(values, places)
+-- fill: nothing is rounded. Of the two, the command line's goes before the recipe's.
+local function settle_accumulation(values, places, overridden)
   local size, where = values.global_batch_size, places.global_batch_size
   if not size then return end
   local each = values.ranks * values.batch_size_per_rank
+  local given = places.accumulation ~= nil
+  if given and overridden.accumulation ~= overridden.global_batch_size then
+    if overridden.accumulation then
+      values.global_batch_size = each * values.accumulation
+      return
+    end
+    given = false
+  end
   if size % each ~= 0 then
     fault.raise_at(2, where, "config.global_batch_size must be a multiple of ranks x " ..
                    "batch_size_per_rank = %d x %d = %d, got %d", values.ranks,
                    values.batch_size_per_rank, each, size)
   end
-  if places.accumulation and values.accumulation ~= size // each then
+  if given and values.accumulation ~= size // each then
     fault.raise_at(2, where, "config.global_batch_size = %d asks for an accumulation of %d on " ..
                    "%d rank%s, and config.accumulation is %d: give one of the two", size,
                    size // each, values.ranks, values.ranks == 1 and "" or "s",
@@ -208,7 +216,7 @@ function config.resolve(options)
     rules[key], values[key] = rule, rule.default
   end
   values.ranks = options.world_size or 1
-  local given, places = options.given or {}, {} -- where each key was set
+  local given, places, overridden = options.given or {}, {}, {} -- where each key was set
   for key, value in pairs(given) do
     if type(key) ~= "string" then
       fault.raise_at(2, place("config"), "config must have names as keys, got %s", quoted(key))
@@ -223,9 +231,9 @@ function config.resolve(options)
     local value = override.value
     if type(value) == "string" then value = parse(rule, value) end
     if value ~= nil then value = checked(override.key, rule, value, "") end
-    values[override.key], places[override.key] = value, ""
+    values[override.key], places[override.key], overridden[override.key] = value, "", true
   end
-  settle_accumulation(values, places)
+  settle_accumulation(values, places, overridden)
   check_stop_below(values, places)
   return values, rules
 end

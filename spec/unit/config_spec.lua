@@ -99,14 +99,25 @@ describe("a config", function()
     assert.equal(4, resolved({ world_size = 3, overrides = overrides }).accumulation)
     assert.equal(4, resolved({ world_size = 3, overrides = overrides,
                                given = { accumulation = 4 } }).accumulation)
-    local message, code = refusal { world_size = 3, overrides = overrides,
-                                    given = { accumulation = 1 } }
+    local message, code = refusal { world_size = 3, overrides = { "accumulation=1",
+                                                                 table.unpack(overrides) } }
     assert.equal("config.global_batch_size = 24 asks for an accumulation of 4 on 3 ranks, and " ..
                  "config.accumulation is 1: give one of the two", message)
     assert.equal(2, code)
+    assert.equal(message, (refusal { world_size = 3, given = {
+      accumulation = 1, global_batch_size = 24, batch_size_per_rank = 2 } }))
     local place = function(key) return key == "global_batch_size" and "recipes/x.lua:4" or "" end
     assert.equal("recipes/x.lua:4: config.global_batch_size must be",
                  refusal({ given = { global_batch_size = 3 }, place = place }):match("^.-must be"))
+  end)
+
+  it("lets the command line's global batch or accumulation go before the recipe's other", function()
+    local whole = resolved { world_size = 3, given = { accumulation = 1, batch_size_per_rank = 2 },
+                             overrides = { "global_batch_size=24" } }
+    assert.equal(4, whole.accumulation)
+    local cut = resolved { world_size = 3, overrides = { "accumulation=2" },
+                           given = { global_batch_size = 24, batch_size_per_rank = 2 } }
+    assert.same({ 2, 12 }, { cut.accumulation, cut.global_batch_size })
   end)
 
   it("gives the nearest name of an unknown key", function()
