@@ -35,6 +35,10 @@ function launch.under_launcher()
   return (os.getenv("OMPI_COMM_WORLD_RANK") or os.getenv("PMIX_RANK")) ~= nil
 end
 
+--- The words that this process was started with, where it is the marea program.
+---@type string[]?
+launch.words = nil
+
 --- The root of the checkout or installation that this library belongs to.
 ---@return string folder
 function launch.root()

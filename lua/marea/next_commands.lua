@@ -28,6 +28,17 @@ function next_commands.program()
   return launch.quote(path)
 end
 
+--- The command that this process was started with, on another number of ranks.
+---@param ranks integer
+---@return string? line ready to paste; nil for what is not the marea program
+function next_commands.on_ranks(ranks)
+  if not launch.words then return nil end
+  local list = { next_commands.program() }
+  if ranks > 1 then list[2], list[3], list[4] = "launch", "-n", tostring(ranks) end
+  for _, word in ipairs(launch.words) do list[#list + 1] = launch.quote(word) end
+  return table.concat(list, " ")
+end
+
 ---@class marea.Finished
 ---@field recipe marea.Recipe
 ---@field ranks integer

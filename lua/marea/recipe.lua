@@ -285,9 +285,11 @@ end
 function loaded:require_ranks(world_size)
   if world_size ~= self.config.ranks then
     local planned = self.config.ranks
+    local again = require("marea.next_commands").on_ranks(planned)
     fault.raise_at(2, self.place("ranks"), "the recipe is planned for %d rank%s and was started " ..
-                   "on %d; start it on %d, or plan for these with ranks=%d", planned,
-                   planned == 1 and "" or "s", world_size, planned, world_size)
+                   "on %d; start it on %d, or plan for these with ranks=%d%s", planned,
+                   planned == 1 and "" or "s", world_size, planned, world_size,
+                   again and ":\n  " .. again or "")
   end
 end
 

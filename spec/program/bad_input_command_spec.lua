@@ -194,7 +194,7 @@ describe("a recipe's file is refused", function()
 
   it("when it is planned for another number of ranks, with both", function()
     local message = "the recipe is planned for 2 ranks and was started on %d; start it on 2, or " ..
-      "plan for these with ranks=%d"
+      "plan for these with ranks=%d:" -- and the command, on a line that begins with a space
     bad.expect_all({
       { "one", message = "@config: " .. message:format(1, 1) },
       { "three", ranks = 3, message = "@config: " .. message:format(3, 3) },

@@ -142,6 +142,7 @@ describe("a dry run", function()
     local cases = {
       { nil, { "--until", "9" }, "--until 9 is behind the last update, 8" },
       { 3, { "ranks=2" }, "planned for 2 ranks and was started on 3" },
+      { 3, { "ranks=2" }, "marea launch -n 2 train " .. tiny.recipe .. " --dry-run ranks=2" },
       { nil, { "--accept", "config.lr" }, "--accept needs --resume" },
       { nil, { "--run", "a/b" }, "a run's name becomes a folder" },
     }

@@ -139,6 +139,7 @@ end
 ---@param words string[] without the program's name
 ---@return integer code exit code, 0 to 7
 function main.run(words)
+  require("marea.launch").words = words
   local good, result = xpcall(dispatch, failure.catch, words)
   if good then return failure.finish(result) end
   return failure.report(result)
