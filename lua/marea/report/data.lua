@@ -1,10 +1,10 @@
 -- What a report reads: the JSON of a run's folder, checked. Nothing is computed anew, and what is
 -- not there is named with the command that makes it.
 
+local command_line = require "marea.command_line"
 local core = require "marea.core"
 local fault = require "marea.fault"
 local json = require "marea.json"
-local launch = require "marea.launch"
 local stored = require "marea.report.stored"
 
 local data = {}
@@ -42,19 +42,13 @@ data.parts = { "loss", "validation", "gradient", "tokens", "weights", "parity", 
 ---@return string line
 function data.command(run, command, options)
   options = options or {}
-  local record, words = run.record, { "marea" }
-  local function add(...)
-    for _, word in ipairs { ... } do words[#words + 1] = launch.quote(word) end
-  end
-  if options.ranks and record.world > 1 then add("launch", "-n", tostring(record.world)) end
+  local record = run.record
   local recipe = record.recipe or "RECIPE.lua"
   if options.portable then recipe = recipe:gsub("^/.*/", "") end
-  add(command, recipe)
-  add(table.unpack(record.overrides or {}))
-  add(table.unpack(options.more or {}))
-  if run.name ~= record.name then add("--run", run.name) end
-  if options.outputs and options.outputs ~= "outputs" then add("--outputs", options.outputs) end
-  return table.concat(words, " ")
+  return command_line.of {
+    ranks = options.ranks and record.world or nil, words = { command, recipe },
+    settings = record.overrides, options = options.more,
+    run = run.name ~= record.name and run.name or nil, outputs = options.outputs }
 end
 
 --- The command that makes a report, ready to paste.
