@@ -1,7 +1,6 @@
 -- The report: one page with figures, made of what runs have stored. The same JSON gives the same
 -- bytes: nothing on the page says when or where it was made.
 
-local command_line = require "marea.command_line"
 local curves = require "marea.report.curves"
 local data = require "marea.report.data"
 local fault = require "marea.fault"
@@ -90,18 +89,6 @@ local function left_out(without)
     ("Left out on request (--without): %s."):format(table.concat(names, ", ")))
 end
 
-<<<<<<< Updated upstream
-=======
-local function command_of(runs, without)
-  local words, options = { "report" }, {}
-  for _, run in ipairs(runs) do words[#words + 1] = run.name end
-  for _, part in ipairs(data.parts) do
-    if without[part] then table.move({ "--without", part }, 1, 2, #options + 1, options) end
-  end
-  return command_line.of { words = words, options = options }
-end
-
->>>>>>> Stashed changes
 local function sections_of(runs, without, list)
   local first, sections = runs[1], {}
   local function add(part, id, title, make, ...)
