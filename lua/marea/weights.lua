@@ -9,6 +9,9 @@ local wording = require "marea.wording"
 
 local weights = {}
 
+--- What the metadata of written weights call their kind.
+weights.kind = "marea weights"
+
 -- What is read, by the names that tensor files of every tool use.
 local readable = { f32 = true, f64 = true }
 local published = { f32 = "F32", f64 = "F64", i32 = "I32", i64 = "I64" }
@@ -29,7 +32,7 @@ function weights.write(path, list, about)
     converted[i] = { item[1], tensor }
     bytes = bytes + tensor:count() * (tensor:dtype() == "f64" and 8 or 4)
   end
-  local metadata = { kind = "marea weights", format = "pt" } -- "pt": what readers of torch ask for
+  local metadata = { kind = weights.kind, format = "pt" } -- "pt": what readers of torch ask for
   for key, value in pairs(about.metadata) do metadata[key] = value end
   core.safetensors.write(path, converted, metadata)
   return bytes

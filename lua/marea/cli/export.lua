@@ -47,9 +47,21 @@ local function text(result)
     result.file, result.tensors, result.parameters, result.dtype, result.checkpoint)
 end
 
+-- Weights that were exported before make room; another file is somebody's.
+local function refuse_foreign(path, options)
+  if options.force or not core.file.exists(path) then return end
+  local good, about = pcall(function()
+    local file <close> = core.safetensors.open(path)
+    return file:metadata()
+  end)
+  if good and about.kind == weights.kind then return end
+  fault.raise_at(2, "", "%s is there and is no earlier export; --force overwrites it", path)
+end
+
 local function write(options, folder)
-  local list, metadata = read(folder)
   local path = options.to or run_of_checkpoint(folder) .. "/weights.safetensors"
+  refuse_foreign(path, options)
+  local list, metadata = read(folder)
   weights.write(path, list, { dtype = options.dtype, metadata = metadata })
   local count = 0
   for _, item in ipairs(list) do count = count + item[2]:count() end
@@ -88,6 +100,7 @@ return {
       :argname("FOLDER")
     parser:option("--to", "The file (default: weights.safetensors in the run's folder).")
       :argname("FILE")
+    parser:flag("--force", "Overwrite a file that is no earlier export.")
     parser:option("--dtype", "f32 or f64 (default: the checkpoint's)."):choices { "f32", "f64" }
   end,
   run = run_command,
