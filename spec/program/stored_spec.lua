@@ -64,7 +64,7 @@ describe("marea runs", function()
     local lock <close> = core.file.lock(outputs .. "/tide")
     assert(lock)
     local states = {}
-    for _, row in ipairs(result("runs", "--json").runs) do states[row.run] = row end
+    for _, row in ipairs(result("runs", "--all", "--json").runs) do states[row.run] = row end
     assert.are.equal("broken off", states.moon.state)
     assert.are.equal("running", states.tide.state)
     assert.is_truthy(states.tide.in_use:find("^process %d+ on "))
@@ -79,6 +79,11 @@ describe("marea runs", function()
     local _, output = run(nil, "runs", "tide")
     shows(output, "in use by process ")
     assert.is_nil(output:find("moon", 1, true))
+    _, output = run(nil, "runs")
+    shows(output, "\nbad ", "\nzlink ", "\n1 folder that was never trained: --all lists it\n")
+    assert.is_nil(output:find("\nplan ", 1, true))
+    _, output = run(nil, "runs", "plan") -- which was asked for
+    shows(output, "not trained")
   end)
 
   it("says so where there are none, and on several ranks only once", function()

@@ -4,6 +4,7 @@ local inventory = require "marea.inventory"
 local json = require "marea.json"
 local table_text = require "marea.cli.table_text"
 local together = require "marea.together"
+local wording = require "marea.wording"
 local world_of = require "marea.world"
 
 -- How a run stands: as it says itself, unless nobody is at it any more.
@@ -36,8 +37,19 @@ local function note_of(row)
   return row.aside and "moved aside" or ""
 end
 
-local function text(outputs, rows)
-  if #rows == 0 then return ("no runs in %s"):format(outputs) end
+-- Whether a folder is told of: a run, or what may be one. Other commands leave folders as well.
+local function is_shown(run)
+  return run.record or run.problem or run.is_link or run.held_by
+end
+
+local function hidden_text(count)
+  return ("%s that %s never trained: --all lists %s"):format(
+    wording.count(count, "folder"), count == 1 and "was" or "were", count == 1 and "it" or "them")
+end
+
+local function text(outputs, rows, hidden)
+  if #rows == 0 and hidden == 0 then return ("no runs in %s"):format(outputs) end
+  if #rows == 0 then return hidden_text(hidden) end
   local lines = { { "run", "recipe", "update", "loss", "state", "when (UTC)", "size", "" } }
   for i, row in ipairs(rows) do
     local update = row.update and ("%d/%d"):format(row.update, row.updates or 0)
@@ -46,7 +58,20 @@ local function text(outputs, rows)
       row.loss_per_token and ("%.4f"):format(row.loss_per_token) or "-", row.state,
       when_text(row.when), table_text.bytes(row.bytes), note_of(row) }
   end
-  return table_text.of(lines, { false, false, true, true, false, false, true, false })
+  local made = table_text.of(lines, { false, false, true, true, false, false, true, false })
+  return hidden > 0 and made .. "\n" .. hidden_text(hidden) or made
+end
+
+-- The runs that were asked for, and how many were left out.
+local function list_of(options)
+  local list = {}
+  for i, word in ipairs(options.runs) do list[i] = inventory.run(options.outputs, word) end
+  if #list > 0 then return list, 0 end
+  local all = inventory.runs(options.outputs)
+  for _, run in ipairs(all) do
+    if options.all or is_shown(run) then list[#list + 1] = run end
+  end
+  return list, #all - #list
 end
 
 ---@type marea.Command
@@ -56,15 +81,14 @@ return {
   example = "marea runs",
   define = function(parser)
     parser:argument("runs", "Only these runs."):args("*"):argname("RUN")
+    parser:flag("--all", "Also folders that hold no run that was trained.")
   end,
   run = function(options)
     together.on_root(world_of.get(), function()
-      local rows, list = json.array {}, {}
-      for i, word in ipairs(options.runs) do list[i] = inventory.run(options.outputs, word) end
-      if #options.runs == 0 then list = inventory.runs(options.outputs) end
+      local rows, list, hidden = json.array {}, list_of(options)
       for i, run in ipairs(list) do rows[i] = row_of(run) end
       print(options.json and json.encode { outputs = options.outputs, runs = rows } or
-            text(options.outputs, rows))
+            text(options.outputs, rows, hidden))
     end)
     return 0
   end,
