@@ -2,6 +2,7 @@
 
 local launch = require "marea.launch"
 local main = require "marea.cli.main"
+local scratch = require "spec.support.scratch"
 
 local function run(...) return launch.run({ time_limit = 60 }, { ... }) end
 
@@ -31,6 +32,43 @@ describe("the command line", function()
       assert.are.equal(0, code, row[1])
       assert.is_truthy(output:find("^Usage: marea " .. row[1]:gsub("%-", "%%-")), row[1])
       assert.is_truthy(output:find("\n%-%-json", 1) or output:find("--json", 1, true), row[1])
+    end
+  end)
+
+  it("helps as a command as well", function()
+    local _, overview = run("--help")
+    assert.are.equal(overview, select(2, run("help")))
+    local _, of_train = run("train", "--help")
+    assert.are.equal(of_train, select(2, run("help", "train")))
+    local code, _, errors = run("help", "trian")
+    assert.are.equal(2, code)
+    assert.is_truthy(errors:find("unknown command 'trian'; did you mean 'train'?", 1, true))
+  end)
+
+  it("says what is expected where a recipe's file is none", function()
+    local folder <close> = scratch.folder()
+    scratch.write(folder.path .. "/low/run.json", '{"name":"tide","recipe":"recipes/tide.lua"}')
+    scratch.write(folder.path .. "/tide/run.json", '{"name":"tide","recipe":"recipes/tide.lua"}')
+    for _, case in ipairs {
+      { { "evaluate", "tide", "lr=1" }, "evaluate: expected a recipe's file, and tide is a run " ..
+        "of recipes/tide.lua: marea evaluate recipes/tide.lua lr=1" },
+      { { "parity", folder.path .. "/low" }, ("parity: expected a recipe's file, and %s/low is " ..
+        "a run of recipes/tide.lua: marea parity recipes/tide.lua --run low"):format(folder.path) },
+      { { "train", "ranks=1", "recipes/minimum.lua", "lr=2" }, "train: the recipe's file comes " ..
+        "first, then key=value: marea train recipes/minimum.lua ranks=1 lr=2" },
+      { { "train", "ranks=1" }, "train: the recipe's file comes first, then key=value: marea " ..
+        "train RECIPE.lua ranks=1" },
+      { { "weigh", "recipes" }, "weigh: expected a recipe's file, such as recipes/minimum.lua, " ..
+        "got recipes" },
+      { { "weigh", "recipes/minimum" }, "weigh: there is no file recipes/minimum; did you mean " ..
+        "recipes/minimum.lua?" },
+      { { "weigh", "minimum" }, "weigh: there is no file minimum; did you mean " ..
+        "recipes/minimum.lua?" },
+    } do
+      local words = { "--outputs", folder.path, table.unpack(case[1]) }
+      local code, output, errors = run(table.unpack(words))
+      assert.are.equal("marea: " .. case[2] .. "\n", errors)
+      assert.are.same({ 2, "" }, { code, output })
     end
   end)
 

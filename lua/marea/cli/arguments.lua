@@ -120,7 +120,8 @@ function arguments.step(parser)
 end
 
 --- Reads the words behind a command's name. For a command with `hands_on`, the words of the
---- other command are in options.words. Errors: code 2, with the nearest option's name.
+--- other command are in options.words. Errors: code 2, with the nearest option's name; for a
+--- recipe's file, as recipe_word.check.
 ---@param command marea.Command
 ---@param words string[]
 ---@return table? options nil when help was asked for
@@ -136,6 +137,7 @@ function arguments.parse(command, words)
   if wants_help(words) then return nil, parser:get_help() end
   local good, result = parser:pparse(join_numbers(parser, words))
   if not good then fault.raise_at(2, "", "%s", reword(result, command, parser)) end
+  if result.recipe then require("marea.cli.recipe_word").check(command.name, result) end
   result.words = rest
   return result
 end

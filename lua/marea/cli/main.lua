@@ -39,6 +39,7 @@ local overview = [[
 Usage: marea <command> [RECIPE.lua] [key=value ...] [options]
        marea FILE.lua [key=value ...]          train a recipe, or run a script
        marea launch -n W <command> ...         the same on W ranks
+       marea help [<command>]                  what a command does and takes
 ]]
 
 local options_overview = [[
@@ -107,8 +108,14 @@ function main.module(name)
               require("marea.nearest").hint(name, names))
 end
 
+-- "help" and "help train" as "--help" and "train --help".
+local function without_help(words)
+  if words[1] ~= "help" then return words end
+  return { words[2] or "--help", words[2] and "--help" }
+end
+
 local function dispatch(words)
-  local before, name, rest = split(words)
+  local before, name, rest = split(without_help(words))
   if before[1] == "--version" then
     print_once("marea " .. require "marea.version")
     return 0
