@@ -39,6 +39,7 @@ describe("marea exercise", function()
     assert.equal(0, code)
     local function without_noise(text) return text:gsub("%d%.?%d*e%-1%d", "tiny") end
     assert.equal(without_noise(one), without_noise(two))
+    assert.is_nil(one:find(" \n", 1, true))
   end)
 
   it("keeps the mean of means, moves the token mean, and keeps the two apart", function()

@@ -98,7 +98,9 @@ end
 
 local function text(report)
   local lines = {}
-  local function add(format, ...) lines[#lines + 1] = format:format(...) end
+  local function add(format, ...)
+    lines[#lines + 1] = format:format(...):gsub(" +$", "")
+  end
   add("%-15s %-15s %s", "", "your answer", "right")
   for _, mark in ipairs(report.marks) do
     add("%-15s %-15s %-15s %s", mark.key, shown(mark.answer), shown(mark.right),
