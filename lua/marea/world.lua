@@ -31,6 +31,8 @@ function World:all_reduce(tensor, reduction)
   return self.group:all_reduce(tensor, reduction)
 end
 
+function World:__tostring() return ("world<rank %d of %d>"):format(self:rank(), self:size()) end
+
 local function wrap(group) return setmetatable({ group = group }, World) end
 
 --- The group of the ranks that give the same color, ordered by key, then rank; all ranks call it.

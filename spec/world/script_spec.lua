@@ -18,6 +18,13 @@ function Table:init() self:parameter("weight", { 3, 3 }, { std = 0.1 }) end
 
 function Table:forward(batch) return self.weight:embedding(batch.ids) end
 
+describe("marea.world", function()
+  it("says which rank of how many it is", function()
+    local world = marea.world()
+    assert.equal(("world<rank %d of %d>"):format(world:rank(), world:size()), tostring(world))
+  end)
+end)
+
 describe("marea.replicate", function()
   it("averages the gradients of a script's own loop over the ranks", function()
     local world = marea.world()
