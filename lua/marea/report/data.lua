@@ -57,20 +57,15 @@ end
 ---@param outputs? string root folder of runs; nil: runs by their names alone
 ---@return string line
 function data.report_command(runs, without, outputs)
-  local words = { "marea", "report" }
+  local words, options = { "report" }, {}
   for _, run in ipairs(runs) do
     local elsewhere = outputs and run.folder ~= outputs .. "/" .. run.name
-    words[#words + 1] = launch.quote(elsewhere and run.folder or run.name)
+    words[#words + 1] = elsewhere and run.folder or run.name
   end
   for _, part in ipairs(data.parts) do
-    if without[part] then
-      words[#words + 1], words[#words + 2] = "--without", part
-    end
+    if without[part] then table.move({ "--without", part }, 1, 2, #options + 1, options) end
   end
-  if outputs and outputs ~= "outputs" then
-    words[#words + 1], words[#words + 2] = "--outputs", launch.quote(outputs)
-  end
-  return table.concat(words, " ")
+  return command_line.of { words = words, options = options, outputs = outputs }
 end
 
 local function lack(run, part, what, command)
