@@ -28,6 +28,16 @@ local function distinct(texts)
   return list
 end
 
+--- Which recipe a run is of, for messages: " of recipes/tide.lua", or "" where it does not say.
+---@param folder string of the run
+---@return string text
+function run_record.recipe_of(folder)
+  local path = folder .. "/run.json"
+  local record = core.file.exists(path) and json.decode(core.file.read(path))
+  local recipe = type(record) == "table" and record.recipe
+  return type(recipe) == "string" and " of " .. recipe or ""
+end
+
 -- The words of the command line that the config was made with.
 local function overrides_of(recipe)
   local given = recipe.options.overrides or {}

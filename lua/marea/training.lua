@@ -206,7 +206,11 @@ local function train_in(run, trainer, prepared, options, from)
   local record <close> = run_record.begin(run, trainer.session, from)
   local target = training.target(trainer.config, options, trainer.update)
   local progress = options.progress or progress_of.new(trainer.world)
-  if run.moved_to then progress:say("an older run was moved to %s", run.moved_to) end
+  if run.moved_to then
+    progress:say("an older run%s was moved to %s", together.on_root(trainer.world, function()
+      return run_record.recipe_of(run.moved_to)
+    end), run.moved_to)
+  end
   if from then
     progress:say("resuming from %s at update %d", from.folder, from.update)
     for _, problem in ipairs(from.problems) do progress:say("passed over: %s", problem) end

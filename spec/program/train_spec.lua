@@ -127,7 +127,7 @@ describe("training", function()
     tiny.must_train(folder.path, nil, "x", "--until", "6")
     local id = record_of(folder.path .. "/x").id
     local _, errors = tiny.must_train(folder.path, nil, "x", "--until", "2")
-    shows(errors, "an older run was moved to " .. folder.path .. "/x.1")
+    shows(errors, ("an older run of %s was moved to %s/x.1"):format(tiny.recipe, folder.path))
     assert.are.equal(id, record_of(folder.path .. "/x.1").id)
     assert.are_not.equal(id, record_of(folder.path .. "/x").id)
     assert.are.equal(6, (newest(folder.path .. "/x.1")))
