@@ -9,7 +9,8 @@ local sampler, schedule, corpus = marea.sampler, marea.schedule, marea.corpus
 return marea.recipe {
   name = "verses",
   config = { seed = 20, ranks = 2, updates = 60, accumulation = 2, batch_size_per_rank = 8,
-             lr = 3e-3, dropout = 0, clip_norm = 1, warmup = 10, width = 96, layers = 2 },
+             lr = 3e-3, dropout = 0, clip_norm = 1, warmup = 10, width = 96, layers = 2,
+             save_every = 20 },
 
   corpus = function()
     return corpus.jsonl { path = "data/verses.jsonl", field = "text", split = "split",
