@@ -87,7 +87,7 @@ void mr_memory_release(void *block) {
   if (!block) return;
   char *raw = (char *)block - ALIGNMENT;
   int64_t bytes = ((header *)(void *)raw)->bytes;
-#ifndef NDEBUG
+#ifdef MR_DEBUG
   memset(block, 0xDB, (size_t)bytes);
 #endif
   atomic_fetch_sub(&live_bytes, bytes);
