@@ -130,6 +130,12 @@ static int read_parameters(lua_State *L) {
   return 1;
 }
 
+/* version() grows with every change of the parameters in place. */
+static int read_version(lua_State *L) {
+  lua_pushinteger(L, mr_lua_check_unit(L, 1)->values->storage->version);
+  return 1;
+}
+
 static int read_norm(lua_State *L) {
   double norm = 0;
   MR_LUA_TRY(L, mr_unit_gradient_norm(mr_lua_check_unit(L, 1), &norm));
@@ -151,11 +157,17 @@ static int change_zero(lua_State *L) {
 }
 
 void mr_lua_open_unit(lua_State *L) {
-  static const luaL_Reg methods[] = {{"parameter", read_parameter}, {"names", read_names},
-                                     {"ranges", read_ranges},       {"parameters", read_parameters},
-                                     {"values", read_values},       {"gradients", read_gradients},
-                                     {"zero_grad", change_zero},    {"norm", read_norm},
-                                     {"clip", change_clip},         {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"parameter", read_parameter},
+                                     {"names", read_names},
+                                     {"ranges", read_ranges},
+                                     {"parameters", read_parameters},
+                                     {"version", read_version},
+                                     {"values", read_values},
+                                     {"gradients", read_gradients},
+                                     {"zero_grad", change_zero},
+                                     {"norm", read_norm},
+                                     {"clip", change_clip},
+                                     {NULL, NULL}};
   static const luaL_Reg metamethods[] = {{"__gc", collect}, {"__tostring", to_text}, {NULL, NULL}};
   mr_lua_define_type(L, type_name, methods, metamethods);
   lua_pushcfunction(L, make_unit);

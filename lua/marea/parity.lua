@@ -9,6 +9,7 @@ local fault = require "marea.fault"
 local parity_table = require "marea.parity_table"
 local reference = require "marea.reference"
 local Session = require "marea.session"
+local steadiness = require "marea.steadiness"
 local sabotage = require "marea.sabotage"
 
 local parity = {}
@@ -68,16 +69,21 @@ local function equal_on_all_ranks(session, flat)
   return true
 end
 
+-- What the reference needs is taken before the loop runs, which could change it.
 local function run_dtype(recipe, dtype, given)
   local session = open_session(recipe, dtype, given.shared)
+  local terms, named_terms = session.terms, session.named_terms
   local run = { session = session }
   run.begun_equal = equal_on_all_ranks(session, session.model:values())
   if given.checkpoint then evaluate.load(session, given.checkpoint) end
-  run.actual, run.window = actual_gradient(session, given.step, given.window)
+  if session.rank == 0 then run.model = reference_model(session) end
+  function run.again() return actual_gradient(session, given.step, given.window) end
+  session.statistics = {}
+  run.actual, run.window = run.again()
+  session.terms, session.named_terms = terms, named_terms
   require_finite(session, run.actual, given.step)
   run.equal = equal_on_all_ranks(session, run.actual)
   if session.rank == 0 then
-    run.model = reference_model(session)
     run.reference = reference.gradient(session, run.model, given.step, given.window)
   end
   return run
@@ -251,9 +257,11 @@ function parity.run(recipe, options)
   local f32, f64 = run_dtype(recipe, "f32", given), run_dtype(recipe, "f64", given)
   local found_out = first.rank == 0 and compare_runs(f32, f64, given) or nil
   local results = run_controls(f64, step, window, alone)
+  local steady = steadiness.of(f64, given, parity.gates.f64)
   if first.rank > 0 then return nil end
   local found = report(recipe, f32, f64, given, results, found_out)
-  found.checkpoint = options.checkpoint
+  found.checkpoint, found.steady = options.checkpoint, steady
+  found.pass = found.pass and steady.good
   return found
 end
 

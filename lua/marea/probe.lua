@@ -95,10 +95,10 @@ function probe.measure(recipe, step, shared)
   local self = setmetatable({ count = count, uses = 0 }, Probe)
   session:build { extra = { name = parameter, shape = { count + 1 } } }
   self.model, session.probe = session.model, self
+  local declared = weigh.window(window) -- before the loop, which could change what is declared
   self.model:gradients():fill_(1) -- what an earlier update would have left
   session:accumulate(window)
   local gradient = self.model[parameter]:gradient()
-  local declared = weigh.window(window)
   local used = core.from({ self.uses }, "i64", { 1 })
   session.world:all_reduce(used, "min")
   return { declared = declared, uses = used:get(1), window = window, session = session,

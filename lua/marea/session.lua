@@ -152,12 +152,21 @@ function Session:window(step, options)
   return window
 end
 
+local function end_window(session, version)
+  if session.model.unit:version() ~= version then
+    fault.raise(1, "accumulate changed the model's parameters, which only the optimizer may")
+  end
+  session.driver:end_window()
+end
+
 --- Runs the recipe's accumulate on a window: afterwards the gradients are those of the window.
+--- Errors, code 1: a loop that changes parameters, or does not reduce once, after all backwards.
 ---@param window marea.Window
 function Session:accumulate(window)
+  local version = self.model.unit:version()
   self.driver:begin_window(window)
   self.recipe.accumulate(self:driven(), window)
-  self.recipe:at("accumulate", self.driver.end_window, self.driver)
+  self.recipe:at("accumulate", end_window, self, version)
 end
 
 return Session

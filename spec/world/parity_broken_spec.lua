@@ -172,6 +172,77 @@ describe("parity refutes a loop that", function()
   end)
 end)
 
+describe("parity refutes what is right for one window only:", function()
+  local function other_window()
+    local counts = {}
+    for r = 1, size do counts[r] = { 2, r } end
+    return training.dealt(counts)[1]
+  end
+
+  local function assert_unsteady(report)
+    if not report then return end
+    assert.same({ 0, 0 }, { report.f32.failing, report.f64.failing })
+    assert.is_false(report.pass)
+    return report.steady
+  end
+
+  it("a loop that keeps the first window's count", function()
+    local first
+    local report = report_of(function(replica, window)
+      first = first or window.denominators[1]
+      replica:zero_grad()
+      for i, batch in ipairs(window) do
+        local _ <close> = i < #window and replica:no_sync()
+        local weights = window:weights(batch):scale_(window.denominators[1] / first)
+        replica:loss(batch, weights):backward()
+      end
+    end, {}, { steps = { plan()[1], other_window() } })
+    local steady = assert_unsteady(report)
+    if steady then
+      assert.is_true(steady.repeats)
+      assert.equal(2, steady.next.step)
+      assert.is_true(steady.next.failing > 0)
+    end
+  end)
+
+  it("a loop that counts its calls", function()
+    local calls = 0
+    local report = report_of(function(replica, window)
+      calls = calls + 1
+      replica:zero_grad()
+      for i, batch in ipairs(window) do
+        local _ <close> = i < #window and replica:no_sync()
+        local loss = replica:loss(batch, window:weights(batch))
+        loss:scale(calls > 2 and 0.5 or 1):backward()
+      end
+    end)
+    local steady = assert_unsteady(report)
+    if steady then assert.is_false(steady.repeats) end
+  end)
+
+  it("losses that are averaged in their microbatch", function()
+    local report = report_of(nil, {}, { loss = function(model, batch)
+      local losses = marea.nn.cross_entropy(model(batch), batch.targets)
+      return losses:scale(1 / math.max(1, batch.tokens))
+    end })
+    local steady = assert_unsteady(report)
+    if steady then assert.equal("number", type(steady.depends_on_microbatch)) end
+  end)
+
+  it("and refuses a loop that changes parameters", function()
+    local message, code = numeric.refusal(report_of, function(replica, window)
+      replica:zero_grad()
+      for i, batch in ipairs(window) do
+        local _ <close> = i < #window and replica:no_sync()
+        replica:loss(batch, window:weights(batch)):backward()
+      end
+      replica:values():add_scaled_(0.5, replica:gradients())
+    end)
+    assert.equal(1, code)
+    assert.is_truthy(message:find("accumulate changed the model's parameters", 1, true), message)
+  end)
+end)
+
 describe("parity refutes a loop by hand that", function()
   local function by_hand(without, optimizer)
     return report_of(loops.by_hand(world, without), {}, {

@@ -198,6 +198,7 @@
 ---@field controls_pass boolean
 ---@field factor? {value: number, name: string?} the gradient is off by one factor throughout
 ---@field equals? {objective: string, factor: number, name: string?} it is another objective's
+---@field steady {repeats: boolean, next: table?, depends_on_microbatch: integer?, good: boolean}
 ---@field uses_weights boolean whether the loop called window:weights
 ---@field pass boolean
 

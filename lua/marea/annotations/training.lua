@@ -47,6 +47,10 @@ function unit:ranges() end
 ---@return integer count
 function unit:parameters() end
 
+--- A number that grows with every change of the parameters in place.
+---@return integer version
+function unit:version() end
+
 --- All parameters; shares memory.
 ---@return marea.tensor values [elements with gaps]
 function unit:values() end

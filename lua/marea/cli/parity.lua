@@ -69,6 +69,24 @@ local function cause_lines(report)
   return lines
 end
 
+-- How a loop that is right once is not right again.
+local function unsteady_lines(steady)
+  local lines = {}
+  if not steady.repeats then
+    lines[#lines + 1] = "again     the same window gives OTHER bits a second time: the loop " ..
+                        "keeps something from window to window"
+  end
+  if steady.next and steady.next.failing > 0 then
+    lines[#lines + 1] = ("next      update %d after it: %d components FAIL, off by %.3g"):format(
+      steady.next.step, steady.next.failing, steady.next.max_abs)
+  end
+  if steady.depends_on_microbatch then
+    lines[#lines + 1] = ("losses    those of sequence %s CHANGE with its microbatch: recipe.loss" ..
+      " divides by something that belongs to the objective"):format(steady.depends_on_microbatch)
+  end
+  return lines
+end
+
 local function text(report)
   local window = report.window
   local lines = {
@@ -88,6 +106,7 @@ local function text(report)
   else
     lines[#lines + 1] = "controls  not judged while the gradient itself is not the declared one"
   end
+  table.move(unsteady_lines(report.steady), 1, 3, #lines + 1, lines)
   if not report.begun_equal then
     lines[#lines + 1] = "ranks     began with DIFFERENT parameters: broadcast rank 0's to all"
   end
