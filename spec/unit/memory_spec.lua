@@ -92,7 +92,7 @@ describe("tensors that nobody holds", function()
     local held = core.zeros { 50 * MIB }
     collectgarbage()
     -- by half of what is live, which other specs of this process may add to
-    local limit = live() / 2 + 12 * MIB
+    local limit = live() // 2 + 12 * MIB
     local grown = garbage(held)
     assert(grown < limit, ("the peak grew by %d bytes, beyond %d"):format(grown, limit))
   end)
