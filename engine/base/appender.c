@@ -42,11 +42,12 @@ static mr_status find_last_end(const mr_appender *appender, int64_t length, int6
 
 static mr_status open_at_end(mr_appender *appender) {
   struct stat info;
-  appender->descriptor =
-      MR_CALL(open(appender->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, FILE_MODE));
+  appender->descriptor = MR_CALL(
+      open(appender->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, FILE_MODE));
   if (appender->descriptor < 0) return mr_call_error("open", appender->path);
   if (MR_CALL(fstat(appender->descriptor, &info)) != 0)
     return mr_call_error("read", appender->path);
+  if (S_ISFIFO(info.st_mode)) return mr_fail(MR_ERROR_IO, "%s is no regular file", appender->path);
   MR_TRY(find_last_end(appender, info.st_size, &appender->end));
   if (appender->end < info.st_size &&
       MR_CALL(ftruncate(appender->descriptor, (off_t)appender->end)) != 0)

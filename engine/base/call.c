@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -30,6 +31,22 @@ int mr_call_close(int descriptor) {
   if (!failing) return result;
   errno = ENOSPC;
   return -1;
+}
+
+mr_status mr_call_open_regular(const char *path, int *descriptor) {
+  struct stat info;
+  mr_status status = MR_OK;
+  /* without O_NONBLOCK, the opening of a pipe waits for somebody who writes into it */
+  *descriptor = MR_CALL(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (*descriptor < 0) return mr_call_error("open", path);
+  if (MR_CALL(fstat(*descriptor, &info)) != 0)
+    status = mr_call_error("read", path);
+  else if (!S_ISREG(info.st_mode))
+    status = mr_fail(MR_ERROR_IO, "%s is no regular file", path);
+  if (status == MR_OK) return MR_OK;
+  (void)close(*descriptor);
+  *descriptor = -1;
+  return status;
 }
 
 mr_status mr_call_sync_folder(const char *path) {

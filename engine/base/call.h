@@ -14,6 +14,10 @@ int mr_call_fails(void);
 /* close(2); when told to fail the descriptor is closed all the same. */
 int mr_call_close(int descriptor);
 
+/* Opens a regular file for reading and sets *descriptor, which the caller closes. Never waits: what
+ * is no regular file (a folder, a pipe, a device) is MR_ERROR_IO and is not read. */
+mr_status mr_call_open_regular(const char *path, int *descriptor);
+
 /* fsync of a folder, after a name in it changed. A file system without it is no error. */
 mr_status mr_call_sync_folder(const char *path);
 

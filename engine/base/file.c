@@ -56,8 +56,8 @@ static mr_status read_all(int descriptor, const char *path, char **text, int64_t
 mr_status mr_file_read(const char *path, char **text, int64_t *bytes) {
   *text = NULL;
   *bytes = 0;
-  int descriptor = MR_CALL(open(path, O_RDONLY | O_CLOEXEC));
-  if (descriptor < 0) return mr_call_error("open", path);
+  int descriptor = -1;
+  MR_TRY(mr_call_open_regular(path, &descriptor));
   mr_status status = read_all(descriptor, path, text, bytes);
   if (mr_call_close(descriptor) != 0) MR_KEEP(status, mr_call_error("close", path));
   if (status == MR_OK) return MR_OK;
@@ -163,6 +163,11 @@ mr_status mr_file_write(const char *path, const void *data, int64_t bytes) {
 int mr_file_exists(const char *path) {
   struct stat info;
   return stat(path, &info) == 0;
+}
+
+int64_t mr_file_bytes(const char *path) {
+  struct stat info;
+  return stat(path, &info) == 0 && S_ISREG(info.st_mode) ? (int64_t)info.st_size : -1;
 }
 
 int mr_file_is_link(const char *path) {

@@ -44,6 +44,9 @@ void mr_appender_release(mr_appender *appender);
 /* 1 when something of that name exists (links are followed), else 0. */
 int mr_file_exists(const char *path);
 
+/* The length of a regular file (links are followed); -1 for anything else and where nothing is. */
+int64_t mr_file_bytes(const char *path);
+
 /* 1 when the name itself is a symbolic link, to whatever, else 0. */
 int mr_file_is_link(const char *path);
 

@@ -95,8 +95,8 @@ static mr_status hash_range(const char *path, range what, mr_hash_text *text) {
   mr_status status = MR_OK;
   mr_hash *hash = NULL;
   void *piece = NULL;
-  int descriptor = MR_CALL(open(path, O_RDONLY | O_CLOEXEC));
-  if (descriptor < 0) return mr_call_error("open", path);
+  int descriptor = -1;
+  MR_TRY(mr_call_open_regular(path, &descriptor));
   MR_GOTO(mr_memory_allocate_raw(PIECE, &piece));
   MR_GOTO(mr_hash_new(&hash));
   MR_GOTO(add_descriptor(hash, descriptor, path, what, piece));

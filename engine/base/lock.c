@@ -46,13 +46,23 @@ static int is_dead(const char *holder) {
   return strcmp(host, own) == 0 && kill((pid_t)id, 0) != 0 && errno == ESRCH;
 }
 
+/* Nobody locks anything else than a file of his own. */
+static int is_regular(int descriptor) {
+  struct stat info;
+  return fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode);
+}
+
 /* The lock is asked for, shared and without waiting, only where it is most likely held: whoever
  * wants it in that moment would be refused. */
 static mr_status find_holder(const char *file, char holder[MR_LOCK_HOLDER]) {
   mr_status status = MR_OK;
-  int descriptor = MR_CALL(open(file, O_RDONLY | O_CLOEXEC));
+  int descriptor = MR_CALL(open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (descriptor < 0 && errno == ENOENT) return MR_OK;
   if (descriptor < 0) return mr_call_error("open", file);
+  if (!is_regular(descriptor)) {
+    (void)close(descriptor);
+    return MR_OK;
+  }
   read_holder(descriptor, holder);
   if (is_dead(holder) || MR_CALL(flock(descriptor, LOCK_SH | LOCK_NB)) == 0)
     holder[0] = '\0';
@@ -92,8 +102,13 @@ static mr_status sign(const mr_lock *lock) {
 /* Opens and locks the file; *again is set when it vanished in between. */
 static mr_status try_once(mr_lock *lock, const char *folder, int *again) {
   *again = 0;
-  int descriptor = MR_CALL(open(lock->file, O_RDWR | O_CREAT | O_CLOEXEC, FILE_MODE));
-  if (descriptor < 0) return mr_call_error("open", lock->file);
+  int descriptor = MR_CALL(open(lock->file, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, FILE_MODE));
+  if (descriptor < 0 && errno != EISDIR) return mr_call_error("open", lock->file);
+  if (descriptor < 0 || !is_regular(descriptor)) {
+    if (descriptor >= 0) (void)close(descriptor);
+    return mr_fail(MR_ERROR_ENVIRONMENT, "folder %s cannot be locked: %s is no regular file",
+                   folder, lock->file);
+  }
   mr_status status = MR_OK;
   if (MR_CALL(flock(descriptor, LOCK_EX | LOCK_NB)) != 0)
     status = errno == EWOULDBLOCK ? held(descriptor, folder) : mr_call_error("lock", lock->file);

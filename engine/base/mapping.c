@@ -1,7 +1,6 @@
 /* Files mapped into memory, read-only (base/file.h). */
 #define _GNU_SOURCE 1
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -20,7 +19,6 @@ struct mr_mapping {
 static mr_status map_descriptor(int descriptor, const char *path, mr_mapping *mapping) {
   struct stat info;
   if (MR_CALL(fstat(descriptor, &info)) != 0) return mr_call_error("read", path);
-  if (!S_ISREG(info.st_mode)) return mr_fail(MR_ERROR_IO, "cannot read %s: not a file", path);
   mapping->bytes = info.st_size;
   if (mapping->bytes == 0) return MR_OK;
   void *data = mr_call_fails()
@@ -37,11 +35,9 @@ mr_status mr_mapping_open(const char *path, mr_mapping **mapping) {
   MR_TRY(mr_memory_allocate(sizeof(mr_mapping), &block));
   mr_mapping *made = block;
   atomic_init(&made->references, 1);
-  mr_status status = MR_OK;
-  int descriptor = MR_CALL(open(path, O_RDONLY | O_CLOEXEC));
-  if (descriptor < 0) {
-    status = mr_call_error("open", path);
-  } else {
+  int descriptor = -1;
+  mr_status status = mr_call_open_regular(path, &descriptor);
+  if (status == MR_OK) {
     status = map_descriptor(descriptor, path, made);
     (void)close(descriptor); /* only read: nothing can be lost */
   }

@@ -1,6 +1,7 @@
 /* core.file: questions, reading, whole and atomic writing, folders.
  *
  * read(path) -> text; write(path, text); exists(path), is_folder(path), is_link(path) -> boolean;
+ * bytes(path) -> length of a regular file or nil;
  * list(path) -> sorted names; make_folder(path); remove(path); move(from, to);
  * remove_folder(root, name) removes root/name and what it holds; sha256(text),
  * sha256_of(path, first?, bytes?) -> 64 digits; append(path), begin_folder(path), lock(path) ->
@@ -70,6 +71,13 @@ static int exists(lua_State *L) {
 
 static int is_folder(lua_State *L) {
   lua_pushboolean(L, mr_folder_exists(check_path(L, 1)));
+  return 1;
+}
+
+static int file_bytes(lua_State *L) {
+  int64_t bytes = mr_file_bytes(check_path(L, 1));
+  if (bytes < 0) return 0;
+  lua_pushinteger(L, bytes);
   return 1;
 }
 
@@ -159,6 +167,7 @@ void mr_lua_open_file(lua_State *L) {
                                        {"exists", exists},
                                        {"is_folder", is_folder},
                                        {"is_link", is_link},
+                                       {"bytes", file_bytes},
                                        {"list", list},
                                        {"remove", remove_file},
                                        {"remove_folder", remove_folder},

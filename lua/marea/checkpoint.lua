@@ -102,6 +102,7 @@ function checkpoint.manifest(folder)
   if not core.file.exists(path) then
     fault.raise_at(3, "", "%s is no checkpoint: it has no %s", folder, manifest_name)
   end
+  if not core.file.bytes(path) then damaged(path, "it is no regular file") end
   local text = core.file.read(path)
   local record, problem = json.decode(text)
   if type(record) ~= "table" then damaged(path, "%s", problem or "it is no object") end

@@ -21,11 +21,6 @@ local element_bytes = { f32 = 4, f64 = 8, i32 = 4, i64 = 8 }
 ---@field header? integer of a tensor file: bytes before the first tensor
 ---@field tensors? marea.SealedTensor[] of a tensor file: in the order of the file
 
-local function bytes_of(path)
-  local stream <close> = io.open(path, "rb")
-  return stream and stream:seek("end")
-end
-
 local function header_bytes(path)
   local stream <close> = assert(io.open(path, "rb"))
   return length_bytes + string.unpack("<I8", stream:read(length_bytes))
@@ -47,7 +42,7 @@ end
 ---@param path string
 ---@return marea.SealedFile entry
 function manifest.seal(path)
-  local entry = { bytes = bytes_of(path), sha256 = core.file.sha256_of(path) }
+  local entry = { bytes = core.file.bytes(path), sha256 = core.file.sha256_of(path) }
   if path:find("%.safetensors$") then
     entry.header, entry.tensors = header_bytes(path), tensors_of(path)
   end
@@ -104,8 +99,10 @@ end
 ---@param entry? marea.SealedFile what the manifest has for the file
 function manifest.check(path, entry)
   if not entry then refuse(path, "the manifest does not list it") end
-  local bytes = bytes_of(path)
-  if not bytes then
+  local bytes = core.file.bytes(path)
+  if not bytes and core.file.exists(path) then
+    refuse(path, ("expected %d bytes, it is no regular file"):format(entry.bytes))
+  elseif not bytes then
     refuse(path, ("expected %d bytes, there is no such file"):format(entry.bytes))
   elseif bytes ~= entry.bytes then
     refuse(path, ("expected %d bytes, found %d"):format(entry.bytes, bytes), "within",

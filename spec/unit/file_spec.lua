@@ -65,9 +65,24 @@ describe("files", function()
     it("name the path and the reason", function()
       assert_refused(1, root .. "none: No such file", file.read, root .. "none")
       assert_refused(1, root .. "no/a: No such file", file.write, root .. "no/a", "x")
-      assert_refused(1, "Is a directory", file.read, root)
+      assert_refused(1, root .. " is no regular file", file.read, root)
       assert_refused(1, "expected a path, got no value", file.read)
       assert_refused(1, "without NUL", file.read, root .. "a\0b")
+    end)
+
+    it("are no pipes, folders or devices, and nothing waits for them", function()
+      assert(os.execute(("mkfifo '%spipe'"):format(root)))
+      for _, path in ipairs { root .. "pipe", "/dev/zero", root } do
+        local says = path .. " is no regular file"
+        assert_refused(1, says, file.read, path)
+        assert_refused(1, says, file.sha256_of, path)
+        assert_refused(1, says, core.safetensors.open, path)
+        assert.is_nil(file.bytes(path))
+      end
+      assert_refused(1, root .. "pipe is no regular file", file.append, root .. "pipe")
+      assert.is_nil(file.bytes(root .. "none"))
+      file.write(root .. "a", "four")
+      assert.equal(4, file.bytes(root .. "a"))
     end)
 
     it("blame the line that asked", function()

@@ -120,6 +120,25 @@ describe("the latest checkpoint", function()
     expect_fault(3, "step-000010/history.jsonl is damaged", saves.latest, folder.path, "mine")
   end)
 
+  it("is an older one where a folder or a pipe stands for a file of the newest", function()
+    local folder <close> = scratch.folder()
+    for _, name in ipairs(small.files) do
+      for _, make in ipairs { "mkdir", "mkfifo" } do
+        local run = ("%s/%s-%s"):format(folder.path, make, name)
+        for update = 1, 2 do
+          small.write(("%s/checkpoints/step-%06d"):format(run, update), "x", update)
+        end
+        local path = run .. "/checkpoints/step-000002/" .. name
+        assert(os.execute(("rm '%s' && %s '%s'"):format(path, make, path)))
+        local found, problems = saves.latest(run, "x")
+        assert.are.equal(run .. "/checkpoints/step-000001", found)
+        assert.are.equal(1, #problems)
+        assert.is_truthy(problems[1]:find(path .. " is damaged: ", 1, true), problems[1])
+        assert.is_truthy(problems[1]:find("it is no regular file", 1, true), problems[1])
+      end
+    end
+  end)
+
   it("never mixes two checkpoints: a file of another one is refused by name", function()
     local folder <close> = scratch.folder()
     local root = folder.path .. "/checkpoints/"

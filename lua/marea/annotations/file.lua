@@ -33,6 +33,11 @@ function file.is_folder(path) end
 ---@return boolean is_link
 function file.is_link(path) end
 
+--- The length of a regular file, links followed; nil for anything else and where nothing is.
+---@param path string
+---@return integer? bytes
+function file.bytes(path) end
+
 --- The names in a folder, sorted by their bytes, without "." and "..".
 ---@param path string
 ---@return string[] names
