@@ -9,6 +9,7 @@ local checkpoint = require "marea.checkpoint"
 local core = require "marea.core"
 local fault = require "marea.fault"
 local inventory = require "marea.inventory"
+local leftovers = require "marea.leftovers"
 
 local clean = {}
 
@@ -79,7 +80,10 @@ local function add_checkpoints(found, list, options, run)
   for _, item in ipairs(items) do
     local problem = problem_of(run, item, checkpoint.manifest)
     local name = ("%s/checkpoints/%s"):format(run.name, item.name)
-    if problem == "foreign" then
+    local stranger = item.name ~= state.name and leftovers.stranger(item.folder)
+    if stranger then
+      leave(found, item.folder, ("it holds %s, which is not marea's"):format(stranger))
+    elseif problem == "foreign" then
       leave(found, item.folder, "it was written by another run")
     elseif item.aside then
       add(list, options.outputs, name, "checkpoint", "a resume went on from an earlier one")
@@ -119,7 +123,7 @@ local function last_resorts(runs)
 end
 
 local function add_leftovers(list, outputs, run)
-  for _, item in ipairs(inventory.leftovers(outputs, run)) do
+  for _, item in ipairs(leftovers.of(outputs, run)) do
     add(list, outputs, item.name, "leftover",
         ("left by process %d, which is gone"):format(item.pid))
   end
@@ -187,9 +191,7 @@ end
 
 local function clean_root(found, options)
   local outputs, list = options.outputs, {}
-  add_leftovers(list, outputs)
-  if options.yes then remove(outputs, list) end
-  for _, name in ipairs(inventory.dead_locks(outputs)) do
+  for _, name in ipairs(leftovers.locks(outputs)) do
     add(list, outputs, name, "lock", "held by nobody")
     if options.yes then remove_lock(outputs, name) end
   end

@@ -1,10 +1,11 @@
--- What lies in a root folder of runs: the runs, their checkpoints, and what killed processes left.
+-- What lies in a root folder of runs: the runs and their checkpoints.
 -- Nothing is changed here, no checkpoint is opened, and no link is followed.
 
 local core = require "marea.core"
 local fault = require "marea.fault"
 local form = require "marea.form"
 local json = require "marea.json"
+local run_of = require "marea.run"
 local saves = require "marea.saves"
 
 local inventory = {}
@@ -39,10 +40,6 @@ local tail_bytes = 64 * 1024 -- of a log, to find its last lines in
 ---@field update integer
 ---@field aside boolean a resume went on from an earlier one, so it no longer counts
 
----@class marea.Leftover
----@field name string below the root
----@field pid integer of the process that left it
-
 local function is_run(folder)
   for _, mark in ipairs(marks) do
     if core.file.exists(folder .. "/" .. mark) then return true end
@@ -54,16 +51,21 @@ end
 local function read_record(folder)
   local path = folder .. "/run.json"
   if not core.file.exists(path) then return nil end
-  local record, problem = json.decode(core.file.read(path))
+  local readable, text = pcall(core.file.read, path)
+  if not readable then return nil, (fault.of(text)) end
+  local record, problem = json.decode(text)
   problem = problem or form.problem(record, record_form)
   if not problem then return record end
   return nil, ("%s is damaged: %s"):format(path, problem)
 end
 
--- A fresh start moves NAME to NAME.1; its record still says NAME.
-local function is_aside(name, record)
-  local stem = name:match("^(.+)%.%d+$")
-  return stem ~= nil and record ~= nil and record.run ~= nil and record.run ~= name
+-- A fresh start moves NAME to NAME.1: its record still says NAME, and its mark both. A folder that
+-- somebody else gave a name has no such mark, or one that says another name.
+local function is_aside(folder, name, record)
+  local stem, path = name:match("^(.+)%.%d+$"), folder .. "/" .. run_of.aside_mark
+  if not stem or not record or record.run ~= stem or not core.file.bytes(path) then return false end
+  local mark = json.decode(core.file.read(path))
+  return type(mark) == "table" and mark.run == stem and mark.to == name
 end
 
 local function describe(outputs, name)
@@ -71,7 +73,7 @@ local function describe(outputs, name)
   local run = { name = name, folder = folder, is_link = core.file.is_link(folder), aside = false }
   if run.is_link then return run end
   run.record, run.problem = read_record(folder)
-  run.aside = is_aside(name, run.record)
+  run.aside = is_aside(folder, name, run.record)
   run.held_by = core.file.lock_holder(folder)
   return run
 end
@@ -80,7 +82,7 @@ end
 ---@param run marea.StoredRun is changed
 function inventory.look_again(run)
   run.record, run.problem = read_record(run.folder)
-  run.aside, run.state = is_aside(run.name, run.record), nil
+  run.aside, run.state = is_aside(run.folder, run.name, run.record), nil
 end
 
 local function by_natural_order(a, b)
@@ -143,8 +145,9 @@ function inventory.checkpoints(folder)
   for _, name in ipairs(core.file.list(root)) do
     local stem, aside = name:gsub("%.%d+$", "")
     local update = saves.update_of(stem)
-    if update and not core.file.is_link(root .. "/" .. name) then
-      list[#list + 1] = { name = name, folder = root .. "/" .. name, aside = aside > 0,
+    local folder_of_it = root .. "/" .. name
+    if update and not core.file.is_link(folder_of_it) and core.file.is_folder(folder_of_it) then
+      list[#list + 1] = { name = name, folder = folder_of_it, aside = aside > 0,
                           update = update }
     end
   end
@@ -155,63 +158,13 @@ function inventory.checkpoints(folder)
   return list
 end
 
--- The process whose unfinished work a hidden name is, or nil.
-local function author_of(name)
-  local id = name:match("^%..+%.partial%-(%d+)") or name:match("^%..+%.old%-(%d+)$")
-  return id and math.tointeger(tonumber(id))
-end
-
-local function add_leftovers(outputs, below, list)
-  local folder = outputs .. below
-  if core.file.is_link(folder) or not core.file.is_folder(folder) then return end
-  for _, name in ipairs(core.file.list(folder)) do
-    local id = author_of(name)
-    if id and id > 0 and id < 1 << 31 and not core.process.is_running(id) then
-      list[#list + 1] = { name = (below .. "/" .. name):sub(2), pid = id }
-    end
-  end
-end
-
---- What killed processes left: unfinished files and folders, and old ones that were to go. Those of
---- processes that run, on this machine, are none.
----@param outputs string
----@param run? marea.StoredRun within a run; nil: beside the runs
----@return marea.Leftover[] list
-function inventory.leftovers(outputs, run)
-  local list = {}
-  if not run then
-    add_leftovers(outputs, "", list)
-  elseif not run.is_link then
-    add_leftovers(outputs, "/" .. run.name, list)
-    add_leftovers(outputs, "/" .. run.name .. "/checkpoints", list)
-  end
-  return list
-end
-
---- Locks of folders that nobody holds any more.
----@param outputs string
----@return string[] names such as ".minimum.lock"
-function inventory.dead_locks(outputs)
-  local names = {}
-  if not core.file.is_folder(outputs) then return names end
-  for _, name in ipairs(core.file.list(outputs)) do
-    local of = name:match("^%.(.+)%.lock$")
-    if of and not core.file.is_link(outputs .. "/" .. name) and
-        not core.file.lock_holder(outputs .. "/" .. of) then
-      names[#names + 1] = name
-    end
-  end
-  return names
-end
-
 --- Bytes of all files in a folder or of one file; a link counts nothing.
 ---@param path string
 ---@return integer bytes
 function inventory.bytes(path)
   if core.file.is_link(path) then return 0 end
   if not core.file.is_folder(path) then
-    local stream <close> = io.open(path, "rb")
-    return stream and stream:seek("end") or 0
+    return core.file.bytes(path) or 0
   end
   local sum = 0
   for _, name in ipairs(core.file.list(path)) do
@@ -228,7 +181,8 @@ local line_form = form.record { update = form.integer, lr = form.number,
 ---@return integer? update
 ---@return number? loss a token
 function inventory.last_update(folder)
-  local stream <close> = io.open(folder .. "/metrics.jsonl", "rb")
+  local path = folder .. "/metrics.jsonl"
+  local stream <close> = core.file.bytes(path) and io.open(path, "rb") or nil
   if not stream then return nil end
   local size = stream:seek("end")
   stream:seek("set", math.max(0, size - tail_bytes))

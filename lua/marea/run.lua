@@ -3,6 +3,7 @@
 
 local core = require "marea.core"
 local fault = require "marea.fault"
+local json = require "marea.json"
 local options = require "marea.options"
 local together = require "marea.together"
 
@@ -22,6 +23,9 @@ local Run = {}
 Run.__index = Run
 
 local run = {}
+
+--- The file that a run has once a fresh start moved it aside: {run = its name, to = the new one}.
+run.aside_mark = "moved-aside.json"
 
 -- What only a run that was trained has.
 local marks_of_training = { "run.json", "metrics.jsonl", "checkpoints" }
@@ -47,10 +51,13 @@ local function was_trained(folder)
   return false
 end
 
--- Moves an older run aside; returns where it went, or nil when there was none.
+-- Moves an older run aside, with a mark by which inventory.lua knows it again; returns where it
+-- went, or nil when there was none.
 local function make_room(folder)
   if not was_trained(folder) then return nil end
   local moved_to = free_name(folder)
+  json.write(folder .. "/" .. run.aside_mark,
+             { run = folder:match("[^/]*$"), to = moved_to:match("[^/]*$") })
   core.file.move(folder, moved_to)
   return moved_to
 end

@@ -6,11 +6,12 @@ local small = dofile "spec/support/small_checkpoint.lua"
 
 local stored = {}
 
---- Writes a run that was trained.
+--- Writes a run that was trained; one whose record has another name was moved aside.
 ---@param outputs string
 ---@param name string
 ---@param given? table run = the name in its record; id; outcome; updates = of its checkpoints;
----  foreign = updates of checkpoints that another run wrote; started
+---  foreign = updates of checkpoints that another run wrote; started; renamed = it
+---  was not marea that moved it
 ---@return string folder
 function stored.run(outputs, name, given)
   given = given or {}
@@ -22,6 +23,9 @@ function stored.run(outputs, name, given)
     config = { updates = 8 }, outcome = given.outcome or "complete",
     update = updates[#updates] or 0,
     started = given.started or "2026-01-02T03:04:05Z", ended = "2026-01-02T03:05:06Z" })
+  if given.run and not given.renamed then
+    core.file.write(folder .. "/moved-aside.json", json.encode { run = given.run, to = name })
+  end
   local lines = core.file.append(folder .. "/metrics.jsonl")
   for update = 1, updates[#updates] or 0 do
     lines:write(json.encode { update = update, lr = 0.1, loss_per_token = 2 / update })

@@ -3,7 +3,9 @@
 local clean = require "marea.clean"
 local core = require "marea.core"
 local fault = require "marea.fault"
+local run_of = require "marea.run"
 local scratch = dofile "spec/support/scratch.lua"
+local small = dofile "spec/support/small_checkpoint.lua"
 local stored = dofile "spec/support/stored_runs.lua"
 
 local dead = "99999999" -- a process id that no kernel gives
@@ -107,6 +109,29 @@ describe("clean", function()
     assert.are.same({ "tide.1.1", "tide.2" }, (found()))
   end)
 
+  it("takes no run for moved aside that somebody gave a name himself", function()
+    stored.run(outputs, "ok", { updates = { 4 } })
+    stored.run(outputs, "ok-lr0.1", { run = "ok", updates = { 4 }, renamed = true })
+    stored.run(outputs, "ok.1", { run = "ok", updates = { 4 }, renamed = true })
+    stored.run(outputs, "ok.2", { run = "ok", updates = { 4 } })
+    core.file.move(outputs .. "/ok.2", outputs .. "/best.2") -- moved aside, and then renamed
+    stored.run(outputs, "ok.3", { run = "ok", updates = { 4 } })
+    core.file.move(outputs .. "/ok.3", outputs .. "/ok.30")
+    local before = listing()
+    assert.are.same({}, (found { yes = true }))
+    assert.are.equal(before, listing())
+  end)
+
+  it("finds what a fresh start moved aside", function()
+    local world = require("marea.world").get()
+    stored.run(outputs, "tide", { updates = { 4 } })
+    do local _ <close> = run_of.open { name = "tide", way = "fresh", outputs = outputs,
+                                       world = world } end
+    assert.are.same({}, (found())) -- the newest state there is
+    stored.run(outputs, "tide", { updates = { 4 } })
+    assert.are.same({ "tide.1" }, (found()))
+  end)
+
   it("keeps the newest run moved aside where nothing newer has a state", function()
     stored.run(outputs, "tide.1", { run = "tide", started = "2026-01-01T00:00:00Z" })
     stored.run(outputs, "tide.2", { run = "tide", started = "2026-01-03T00:00:00Z" })
@@ -146,25 +171,30 @@ describe("clean", function()
   it("finds what dead processes left, and not what running ones write", function()
     local tide = stored.run(outputs, "tide", { updates = { 4 } })
     local id = tostring(1) -- which always runs
-    for _, path in ipairs { outputs .. "/.report.html.partial-", outputs .. "/.moon.old-",
-                            tide .. "/.run.json.partial-",
-                            tide .. "/checkpoints/.step-000006.partial-" } do
-      core.file.make_folder(path .. dead)
-      core.file.make_folder(path .. id)
+    for _, owner in ipairs { dead, id } do
+      core.file.write(tide .. "/.run.json.partial-" .. owner, "")
+      core.file.make_folder(tide .. "/checkpoints/.step-000006.partial-" .. owner)
+      small.write(tide .. "/checkpoints/.step-000002.old-" .. owner)
     end
-    core.file.write(tide .. "/.run.json.partial-" .. dead .. "-3", "")
+    core.file.write(tide .. "/.report.html.partial-" .. dead .. "-3", "")
+    core.file.write(tide .. "/checkpoints/.step-000006.partial-" .. dead ..
+                    "/.state.json.partial-" .. dead, "")
     core.file.make_folder(outputs .. "/.hidden")
     core.file.write(outputs .. "/.moon.lock", "process " .. dead .. " on elsewhere\n")
     local before = listing()
     local names = found { yes = true }
-    assert.are.same({ ".moon.lock", ".moon.old-" .. dead, ".report.html.partial-" .. dead,
+    assert.are.same({ ".moon.lock", "tide/.report.html.partial-" .. dead .. "-3",
                       "tide/.run.json.partial-" .. dead,
-                      "tide/.run.json.partial-" .. dead .. "-3",
+                      "tide/checkpoints/.step-000002.old-" .. dead,
                       "tide/checkpoints/.step-000006.partial-" .. dead }, names)
     local gone = {}
     local after = listing()
     for line in before:gmatch("[^\n]+") do
-      if not after:find(line .. "\n", 1, true) then gone[#gone + 1] = line:match("outputs/(.*)") end
+      local name = line:match("outputs/(.*)")
+      if not after:find(line .. "\n", 1, true) and not name:find("%-" .. dead .. "/") and
+          not name:find("old%-%d+/") then
+        gone[#gone + 1] = name
+      end
     end
     assert.are.same(names, gone)
   end)
@@ -252,6 +282,72 @@ describe("clean leaves alone", function()
     found { yes = true, all = true, runs = { "tide" } }
     assert.are.same({ "notes.1", "photos", "photos.1" }, core.file.list(outputs))
     assert.is_truthy(before:find("a.png", 1, true) and listing():find("a.png", 1, true))
+  end)
+
+  it("hidden files and folders that only look as if they were marea's", function()
+    local tide = stored.run(outputs, "tide", { updates = { 4 } })
+    local names = {
+      outputs .. "/.backup.old-2024", outputs .. "/.moon.old-" .. dead,
+      outputs .. "/.x.partial-9-notes", tide .. "/.notes.partial-" .. dead,
+      tide .. "/.run.json.partial-" .. dead .. "-notes", tide .. "/.run.json.old-2024-01",
+      tide .. "/checkpoints/.mine.partial-" .. dead,
+      tide .. "/checkpoints/.step-000006.partial-" .. dead,
+    }
+    for _, path in ipairs(names) do
+      core.file.make_folder(path)
+      core.file.write(path .. "/mine", "x")
+    end
+    core.file.make_folder(tide .. "/.plan.json.partial-" .. dead)
+    core.file.write(outputs .. "/.notes.lock", "what I have to do\n")
+    core.file.write(outputs .. "/.list.lock", "process 1 on paper\nand more\n")
+    core.file.write(outputs .. "/.empty.lock", "")
+    core.file.make_folder(outputs .. "/.dir.lock")
+    local before = listing()
+    assert.are.same({}, (found { yes = true }))
+    assert.are.equal(before, listing())
+  end)
+
+  it("a run whose lock is none, and goes on with the others", function()
+    stored.run(outputs, "moon", { updates = { 2, 4 } })
+    stored.run(outputs, "tide", { updates = { 2, 4 } })
+    core.file.make_folder(outputs .. "/.moon.lock")
+    local names, left = found { yes = true }
+    assert.are.same({ "tide/checkpoints/step-000002" }, names)
+    assert.is_truthy(left.moon:find("moon.lock is no regular file", 1, true), left.moon)
+  end)
+
+  it("checkpoints into which somebody put something", function()
+    local tide = stored.run(outputs, "tide", { updates = { 2, 4 } })
+    core.file.make_folder(tide .. "/checkpoints/step-000001")
+    core.file.write(tide .. "/checkpoints/step-000001/mine", "x")
+    core.file.make_folder(tide .. "/checkpoints/step-000002/photos")
+    core.file.make_folder(tide .. "/checkpoints/step-000099/notes")
+    core.file.write(tide .. "/checkpoints/step-000098", "x")
+    local before = listing()
+    local names, left = found { yes = true }
+    assert.are.same({}, names)
+    for name, what in pairs { ["1"] = "mine", ["2"] = "photos", ["99"] = "notes" } do
+      assert.are.equal(("it holds %s, which is not marea's"):format(what),
+                       left[("tide/checkpoints/step-%06d"):format(name)])
+    end
+    assert.are.equal(before, listing())
+  end)
+
+  it("pipes, and waits for none", function()
+    local tide = stored.run(outputs, "tide", { updates = { 2, 4 } })
+    local moon = stored.run(outputs, "moon", { updates = { 2, 4 } })
+    stored.run(outputs, "sun", { updates = { 2, 4 } })
+    for _, path in ipairs { tide .. "/run.json", moon .. "/checkpoints/step-000004/manifest.json",
+                            outputs .. "/sun/checkpoints/step-000002/state.json",
+                            outputs .. "/sun/metrics.jsonl", outputs .. "/.x.lock" } do
+      assert(os.execute(("rm -f '%s' && mkfifo '%s'"):format(path, path)))
+    end
+    local names, left = found { yes = true }
+    assert.are.same({}, names)
+    assert.is_truthy(left.tide:find("run.json is no regular file", 1, true), left.tide)
+    assert.is_truthy(left["moon/checkpoints/step-000004"])
+    assert.is_truthy(left["sun/checkpoints/step-000002"])
+    assert.is_true(core.file.exists(moon .. "/checkpoints/step-000002/manifest.json"))
   end)
 
   it("a run whose record cannot be read", function()
