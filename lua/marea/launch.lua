@@ -20,6 +20,8 @@ local launch = {}
 -- inherits them cannot start mpirun.
 launch.launcher_names = { "OMPI_", "PMIX_", "PRTE_" }
 
+local ranks_per_core = 64 -- at most
+
 -- Variables by which a batch system gives mpirun hosts of its own.
 local batch_names = { "SLURM_JOB_ID", "PBS_NODEFILE", "LSB_HOSTS", "PE_HOSTFILE" }
 
@@ -62,6 +64,17 @@ local function check_count(name, value)
   return count
 end
 
+-- Each rank is a process; far more of them than cores only exhaust the machine.
+local function check_ranks(ranks)
+  local cores = core.process.cores()
+  local most = ranks_per_core * cores
+  if ranks > most then
+    fault.raise_at(2, "", "-n %d is too many: this host has %d core%s, and marea starts at most " ..
+                   "%d ranks a core, %d", ranks, cores, cores == 1 and "" or "s", ranks_per_core,
+                   most)
+  end
+end
+
 local function one_host()
   for _, name in ipairs(batch_names) do
     if os.getenv(name) then return false end
@@ -98,6 +111,7 @@ function launch.arguments(options, argv)
   local words, variables = {}, {}
   if options.ranks then
     local ranks = check_count("-n", options.ranks)
+    if one_host() then check_ranks(ranks) end
     local threads = options.threads and check_count("--threads", options.threads)
       or math.max(1, core.process.cores() // ranks)
     words = mpirun_arguments(ranks, threads)

@@ -50,6 +50,18 @@ describe("launch", function()
     assert.is_false(bound { ranks = 1, threads = 2 })
   end)
 
+  it("refuses far more ranks than there are cores", function()
+    local most = 64 * core.process.cores()
+    launch.arguments({ ranks = most }, {})
+    for _, ranks in ipairs { most + 1, "100000", 1 << 40 } do
+      local good, problem = pcall(launch.arguments, { ranks = ranks }, {})
+      assert.is_false(good)
+      assert.are.equal(2, problem.code)
+      assert.is_truthy(problem.message:find(("^%%-n %s is too many: .* 64 ranks a core, %d$")
+                         :format(ranks, most)), problem.message)
+    end
+  end)
+
   it("refuses numbers of ranks and threads that are none", function()
     for _, options in ipairs { { ranks = 0 }, { ranks = "two" }, { ranks = 1.5 },
                                { ranks = 2, threads = -1 } } do
