@@ -60,6 +60,14 @@ function History:get(update) return self.lines[update] and json.decode(self.line
 ---@return integer
 function History:count() return #self.lines end
 
+--- Supervised positions of all updates.
+---@return integer
+function History:tokens_seen()
+  local tokens = 0
+  for update = 1, #self.lines do tokens = tokens + self:get(update).tokens end
+  return tokens
+end
+
 --- Number of updates in which no rank stepped.
 ---@return integer
 function History:count_skipped()

@@ -64,6 +64,15 @@ end
 ---@param ... any
 function Progress:say(format, ...) write(self, "marea: " .. format:format(...)) end
 
+-- Sequences of one step of a plan.
+local function sequences_of(window)
+  local count = 0
+  for _, microbatches in ipairs(window or {}) do
+    for _, ids in ipairs(microbatches) do count = count + #ids end
+  end
+  return count
+end
+
 --- Says what is about to run, with the resolved config.
 ---@param session marea.Session built
 ---@param run_folder string
@@ -78,6 +87,8 @@ function Progress:begin(session, run_folder, first, last)
   self:say("training %s on %d rank%s, updates %d to %d of %d", recipe.name, ranks,
            ranks == 1 and "" or "s", first, last, recipe.config.updates)
   write(self, ("  %s parameters, into %s"):format(wording.whole(session.model:count()), run_folder))
+  write(self, ("  effective batch: %d sequences in update %d, of all ranks and microbatches")
+    :format(sequences_of(session.plan[first]), first))
   for _, line in ipairs(config_text.lines(recipe, self.width)) do write(self, line) end
 end
 

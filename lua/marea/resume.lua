@@ -110,7 +110,7 @@ local function read_on_root(trainer, folder, current, accepted)
   state.restore_parameters(session.model, parameters)
   state.restore_optimizer(session.model, session.optimizer, optimizer)
   trainer.history = opened.history
-  local shared = { lock = lock }
+  local shared = { lock = lock, tokens_seen = opened.history:tokens_seen() }
   for _, key in ipairs { "update", "microbatches", "sequences", "streams" } do
     shared[key] = opened.state[key]
   end
@@ -132,7 +132,7 @@ function resume.restore(trainer, folder, current, accepted, controls)
     return read_on_root(trainer, folder, current, accepted)
   end))
   state.broadcast(trainer.world, trainer.session.model, trainer.session.optimizer)
-  trainer.update = shared.update
+  trainer.update, trainer.tokens_seen = shared.update, shared.tokens_seen
   trainer.microbatches, trainer.sequences = shared.microbatches, shared.sequences
   trainer.stream:restore(shared.streams[trainer.rank + 1])
   for _, control in ipairs(controls or {}) do

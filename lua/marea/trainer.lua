@@ -59,7 +59,8 @@ function trainer.new(session, options)
   return setmetatable({
     session = session, world = world, rank = world:rank(), config = session.config,
     factor = schedule_of(session.recipe), history = options.history, journal = options.journal,
-    draws_from = options.draws_from, update = 0, microbatches = zeros(world:size()),
+    draws_from = options.draws_from,
+    update = 0, tokens_seen = 0, microbatches = zeros(world:size()),
     sequences = zeros(world:size()), stream = trainer.new_stream(session.config.seed, world:rank()),
     phases = phases_of.new(world),
   }, Trainer)
@@ -214,6 +215,7 @@ end
 ---@class marea.Metrics
 ---@field update integer
 ---@field objective string
+---@field tokens_seen integer of all updates so far
 ---@field loss_per_token number? none where the recipe has no loss per position
 ---@field tokens integer of all ranks
 ---@field rank_tokens integer[] of each rank
@@ -248,7 +250,7 @@ function Trainer:advance()
   local lr = session.recipe:at("schedule", self.learning_rate, self, update)
   if not skipped then session.optimizer:step(lr) end
   window:release()
-  self.update = update
+  self.update, self.tokens_seen = update, self.tokens_seen + window.tokens
   self:count_position(update)
   phases:done "step"
   local seconds = phases:total()
@@ -256,6 +258,7 @@ function Trainer:advance()
     update = update, objective = self.config.objective,
     loss_per_token = shared.has_loss and sum(shared.loss_sums) / window.tokens or nil,
     tokens = window.tokens, rank_tokens = window.rank_tokens, sequences = window.sequence_count,
+    tokens_seen = self.tokens_seen,
     grad_norm = shared.norms[1], lr = lr, skipped = skipped,
     parameter_spread = spread(shared.checksums),
     ms = seconds * 1000, tokens_per_second = window.tokens / seconds,

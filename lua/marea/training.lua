@@ -44,6 +44,7 @@ local training = {}
 ---@field skipped? integer updates, of the whole run, in which no rank stepped; on rank 0
 ---@field checkpoint? string the last one saved
 ---@field moved_to? string the folder that an older run was moved to
+---@field tokens_seen? integer supervised positions of all updates; none where nothing was done
 ---@field loss_per_token? number of the last update
 
 --- The update that a start goes to from update `at`.
@@ -239,6 +240,7 @@ local function train_in(run, trainer, prepared, options, from)
   return { run = run.folder, update = trainer.update, updates = trainer.config.updates,
            outcome = outcome, asked = asked, reason = reason, checkpoint = checkpoint,
            skipped = skipped, moved_to = run.moved_to,
+           tokens_seen = trainer.tokens_seen,
            loss_per_token = trainer.last_result and trainer.last_result.loss_per_token }
 end
 

@@ -72,7 +72,7 @@ describe("training", function()
     local folder <close> = scratch.folder()
     local output, errors = tiny.must_train(folder.path, 2, "x", "evaluate_every=2")
     local run = folder.path .. "/x"
-    shows(output, run .. " at update 4 of 8, loss ", "checkpoint " .. run ..
+    shows(output, run .. " at update 4 of 8, 182 tokens seen, loss ", "checkpoint " .. run ..
           "/checkpoints/step-000004")
     shows(errors, "marea: training tiny on 2 ranks, updates 1 to 4 of 8\n",
           "  2,565 parameters, into " .. run .. "\n", "\n    1/4 ", "\n    4/4 ",

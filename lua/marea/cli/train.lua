@@ -22,8 +22,8 @@ local function summary(result)
     lines[1] = ("%s is already at update %d of %d; nothing was done"):format(
       result.run, result.update, result.updates)
   else
-    lines[1] = ("%s at update %d of %d%s"):format(
-      result.run, result.update, result.updates,
+    lines[1] = ("%s at update %d of %d, %d tokens seen%s"):format(
+      result.run, result.update, result.updates, result.tokens_seen,
       result.loss_per_token and (", loss %.4f a token"):format(result.loss_per_token) or "")
     lines[2] = ("checkpoint %s"):format(result.checkpoint)
     lines[#lines + 1] = result.reason
