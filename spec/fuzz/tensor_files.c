@@ -1,13 +1,12 @@
 /* Feeds arbitrary bytes to the readers of tensor files and corpora. Whatever they accept is read
  * to its last byte, so that a range the checks let through is seen by the sanitizers. */
-#include "store/safetensors.h"
-
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "store/corpus.h"
+#include "store/safetensors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

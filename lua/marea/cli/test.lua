@@ -104,7 +104,7 @@ return {
     parser:option("--filter", "Only tests whose full name has this text."):argname("TEXT")
     parser:option("--ranks", "Worlds of spec/world (default: 1,2,3,4)."):argname("LIST")
       :convert(world_list)
-    parser:option("--time-limit", "Seconds for each start of workers.", "300"):argname("S")
+    parser:option("--time-limit", "Seconds for each start of workers.", "900"):argname("S")
       :convert(tonumber)
     parser:flag("--verbose", "Show what the specs print.")
     parser:option("--worker"):hidden(true)
