@@ -43,6 +43,11 @@ mr_tensor *mr_lua_test_tensor(lua_State *L, int index) {
 
 mr_tensor *mr_lua_check_tensor(lua_State *L, int index) {
   mr_tensor *tensor = mr_lua_test_tensor(L, index);
+  if (!tensor && luaL_testudata(L, index, type_name))
+    (void)mr_lua_error(L, MR_ERROR_ARGUMENT,
+                       "the tensor given as argument %d was released: batches and weights last "
+                       "until their window ends; keep a copy() of what is needed longer",
+                       index);
   if (!tensor)
     (void)mr_lua_error(L, MR_ERROR_ARGUMENT, "expected a tensor as argument %d, got %s", index,
                        luaL_typename(L, index));

@@ -238,6 +238,22 @@ describe("weights", function()
   end)
 end)
 
+describe("a tensor that is kept from a window", function()
+  it("is said to be released when it is used later", function()
+    local batch_of = require "marea.batch"
+    local kept = core.ones { 2 }
+    batch_of.end_tensor(kept)
+    for says, use in pairs {
+      ["was released: batches and weights last until their window ends"] = kept.values,
+      ["b must be a tensor, got tensor<released>"] = function() core.ones({ 2 }):add(kept) end,
+    } do
+      local good, raised = pcall(use, kept)
+      assert.is_false(good)
+      assert.truthy(tostring(raised):find(says, 1, true), tostring(raised))
+    end
+  end)
+end)
+
 describe("the loss that is reported", function()
   -- B32: S of rank 0 is 1 and 4, of rank 1 is 6 and 20; n is 1, 1 and 2, 4.
   local ranks = { { { { 1 } }, { { 4 } } }, { { { 2, 4 } }, { { 5, 5, 5, 5, { 1000 } } } } }
