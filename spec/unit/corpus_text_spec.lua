@@ -127,6 +127,13 @@ end)
 describe("corpus.text", function()
   local none = { validation = 0, test = 0 }
 
+  it("leaves out a byte order mark at the start, and there only", function()
+    local mark = "\xEF\xBB\xBF"
+    write(mark .. "one\n" .. mark .. "two\nthree\n")
+    local texts = texts_of(corpus.text { path = path, split = {} })
+    assert.same({ "one", "three", mark .. "two" }, texts)
+  end)
+
   it("reads a document a line", function()
     write("one\r\ntwo\nthree")
     assert.same({ "one", "three", "two" }, texts_of(corpus.text { path = path, split = none }))

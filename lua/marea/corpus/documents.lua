@@ -16,7 +16,13 @@ local function beside_caller(path)
   return folder and path:sub(1, 1) ~= "/" and folder .. path
 end
 
+-- The text of a file without the mark of UTF-8 that some editors put in front of it.
+local function text_of(path)
+  return (core.file.read(path):gsub("^\xEF\xBB\xBF", ""))
+end
+
 --- Reads a file that a recipe names, beside the recipe or from the working folder.
+--- A byte order mark at its start is left out.
 --- Errors, code 2: no path, no such file.
 ---@param path any
 ---@param what string name of the calling function
@@ -27,12 +33,12 @@ function documents.read(path, what)
     fault.raise(2, "%s: path must be a string, got %s", what, type(path))
   end
   local beside = beside_caller(path)
-  if beside and core.file.exists(beside) then return core.file.read(beside), beside end
+  if beside and core.file.exists(beside) then return text_of(beside), beside end
   if not core.file.exists(path) then
     fault.raise(2, "%s: there is no file %s%s", what, path,
                 beside and ", nor " .. beside or "")
   end
-  return core.file.read(path), path
+  return text_of(path), path
 end
 
 --- The lines of a text with their numbers; "\r\n" ends a line as "\n" does, and the last end needs
