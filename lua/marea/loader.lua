@@ -64,6 +64,8 @@ local function refuse_missing(name)
 end
 
 local function require_from(context, name)
+  local replaced = context.replaced[name]
+  if replaced then return replaced end
   local path = module_beside(context, name)
   if not path then
     refuse_missing(name)
@@ -102,7 +104,8 @@ end
 -- A recipe that ended the process itself would leave no message and no exit code that means
 -- anything, and random numbers that no seed of the config decides differ between ranks and runs: a
 -- recipe that calls os.exit or math.random is refused. Scripts may.
-local function forbid(environment)
+local function forbid(context)
+  local environment = context.environment
   local function refuse_random()
     fault.raise(2, "a recipe cannot call math.random, which draws other numbers on each rank " ..
                 "and in each run; use marea.random.stream(seed, number)")
@@ -114,6 +117,8 @@ local function forbid(environment)
       fault.raise(2, "a recipe cannot call os.exit; it can raise an error")
     end,
   }, { __index = os })
+  environment._G = environment
+  context.replaced = { os = environment.os, math = environment.math, _G = environment }
 end
 
 -- Raised while a recipe is being loaded, an error is the recipe's (code 2); a script that declares
@@ -130,13 +135,13 @@ end
 ---@param ... string what the file gets as its `...`
 ---@return marea.Context context
 function loader.run(path, ...)
-  local context = { path = path, folder = folder_of(path), files = {}, modules = {} }
+  local context = { path = path, folder = folder_of(path), files = {}, modules = {}, replaced = {} }
   context.environment = environment_for(context)
   local chunk, text = compile(context, path)
   context.text = text
   record(context, name_beside(context.folder, path), path)
   local code = code_of_text(text)
-  if code == 2 then forbid(context.environment) end
+  if code == 2 then forbid(context) end
   local function blame(raised)
     if fault.is(raised) then return raised end
     return fault.new(code, fault.seize(raised).message)

@@ -138,6 +138,12 @@ describe("a recipe's file is refused", function()
         message = "@head: an error without a message" },
       { "an error of a table", ranks = { false, 2 }, fields = { head = "error { code = 7 }" },
         message = "@head: an error whose value is a table and no text" },
+      { "a message with control characters", fields = { head = 'error("a\\27[2Jb\\rc", 0)' },
+        message = "@head: a\\x1B[2Jb\\x0Dc" },
+      { "the real os.exit", fields = { head = "_G.os.exit(0)" },
+        message = "@head: a recipe cannot call os.exit; it can raise an error" },
+      { "the required os.exit", fields = { head = "require('os').exit(0)" },
+        message = "@head: a recipe cannot call os.exit; it can raise an error" },
       { "os.exit", ranks = { false, 2 }, fields = { head = "os.exit(0)" },
         message = "@head: a recipe cannot call os.exit; it can raise an error" },
     }, { code = 2 })

@@ -90,3 +90,19 @@ describe("an error that is seized where it is raised", function()
     assert.equal(made, fault.seize(raised))
   end)
 end)
+
+describe("a message that is printed", function()
+  local failure = require "marea.cli.failure"
+
+  local function printed(text) return failure.catch(fault.new(1, text)).message end
+
+  it("ends after 4096 bytes, between two characters, and says how much is missing", function()
+    assert.equal(("x"):rep(4096), printed(("x"):rep(4096)))
+    assert.equal(("x"):rep(4096) .. " ... (4904 more bytes)", printed(("x"):rep(9000)))
+    assert.equal(("x"):rep(4095) .. " ... (6 more bytes)", printed(("x"):rep(4095) .. "ééé"))
+  end)
+
+  it("has no control characters but the ends of lines and tabs", function()
+    assert.equal("a\\x1B[2Jb\n\tc\\x00é", printed("a\27[2Jb\n\tc\0é"))
+  end)
+end)

@@ -7,6 +7,17 @@ local launch = require "marea.launch"
 
 local failure = { trace = false }
 
+local longest = 4096 -- bytes of a message
+
+-- A message as a terminal can be given it: without control characters, and not without end.
+local function printable(message)
+  if #message > longest then
+    local cut = utf8.offset(message, 0, longest + 1) or longest + 1
+    message = ("%s ... (%d more bytes)"):format(message:sub(1, cut - 1), #message - cut + 1)
+  end
+  return (message:gsub("[^%C\n\t]", function(c) return ("\\x%02X"):format(c:byte()) end))
+end
+
 ---@class marea.Caught
 ---@field message string
 ---@field code integer 1 to 7
@@ -18,7 +29,7 @@ local failure = { trace = false }
 ---@return marea.Caught caught
 function failure.catch(value)
   local raised = fault.seize(value)
-  return { message = raised.message, code = raised.code, peer = raised.peer or false,
+  return { message = printable(raised.message), code = raised.code, peer = raised.peer or false,
            trace = debug.traceback("", 2) }
 end
 
