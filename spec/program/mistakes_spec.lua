@@ -118,9 +118,10 @@ describe("a config", function()
         message = '@config: config.dtype must be "f32" or "f64", got "bf16"' },
       { "a list", fields = config "{ betas = { 0.9, 0.99 } }",
         message = "@config: config.betas must be a number, a string or a boolean, got a table" },
+      -- the command to give follows on an indented line, which counts as progress here
       { "ranks", fields = config "{ ranks = 2 }",
         message = "@config: the recipe is planned for 2 ranks and was started on 1; start it on " ..
-          "2, or plan for these with ranks=1" },
+          "2, or plan for these with ranks=1:" },
       { "no run", words = bad.train("--resume", "latest"),
         message = "outputs/tide holds no run that was trained" },
     }, { code = 2 })
