@@ -33,7 +33,6 @@ local Window = {}
 ---@field session marea.Session
 local methods = {}
 
--- Integer keys are the batches of this rank; names are fields, then methods.
 strict.objects(Window, methods, "window", { code = 1, optional = {
   "totals", "denominators", "factor", "session", "masked_rank" }, names = {
   "tokens", "rank_tokens", "my_tokens", "sequence_count", "step", "rank", "ranks" } })
