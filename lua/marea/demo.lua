@@ -45,6 +45,16 @@ function Demo:run(ranks, ...)
   return { code = code, output = output, errors = errors }
 end
 
+--- The same for a command that must succeed: what it was to leave is then of this demo, and not of
+--- an earlier one.
+---@param ranks integer?
+---@param ... string
+function Demo:must(ranks, ...)
+  local result = self:run(ranks, ...)
+  if result.code == 0 then return end
+  fault.raise_at(1, "", "exit %d: %s", result.code, last_line(result.errors))
+end
+
 --- Notes a verdict.
 ---@param name string
 ---@param good any whether it is good
@@ -141,12 +151,12 @@ end
 local function whole_and_resumed(self, whole, resumed, ...)
   local recipe = recipe_path "minimum"
   local control = { ... }
-  self:run(2, "train", recipe, "--continuous", "--run", whole, table.unpack(self.settings))
-  self:run(2, "train", recipe, "--run", resumed, table.unpack(self.settings))
+  self:must(2, "train", recipe, "--continuous", "--run", whole, table.unpack(self.settings))
+  self:must(2, "train", recipe, "--run", resumed, table.unpack(self.settings))
   local words = { "train", recipe, "--resume", "latest", "--run", resumed }
   table.move(self.settings, 1, #self.settings, #words + 1, words)
   table.move(control, 1, #control, #words + 1, words)
-  self:run(2, table.unpack(words))
+  self:must(2, table.unpack(words))
   return compare(self, whole, resumed)
 end
 
@@ -209,7 +219,7 @@ end
 function steps.loss_minimum(self) loss_fell(self, "minimum") end
 
 function steps.verses(self)
-  self:run(2, "train", recipe_path "verses", "--run", "verses")
+  self:must(2, "train", recipe_path "verses", "--run", "verses")
   loss_fell(self, "verses")
 end
 

@@ -8,9 +8,6 @@ local reference = require "marea.reference"
 
 local diagnosis = {}
 
--- The gate of the f64 comparison.
-local gate = { absolute = 1e-12, relative = 1e-9 }
-
 -- Factors that have a name: {value, name} each.
 local function candidates(session, step)
   local world, list, seen = session.world:size(), {}, {}
@@ -44,7 +41,7 @@ function diagnosis.name_of_factor(ratio, session, step, tolerance)
 end
 
 -- The one factor between two gradients; nil when there is none.
-local function ratio_of(a, b)
+local function ratio_of(a, b, gate)
   local found = core.compare(a, b, gate)
   if found.failing == 0 then return 1 end
   local ratio = found.dot_bb > 0 and found.dot_ab / found.dot_bb or 0
@@ -52,8 +49,8 @@ local function ratio_of(a, b)
   return core.compare(a, b:copy():scale_(ratio), gate).failing == 0 and ratio or nil
 end
 
-local function find_factor(run, step)
-  local ratio = ratio_of(run.actual, run.reference.gradient)
+local function find_factor(run, step, gate)
+  local ratio = ratio_of(run.actual, run.reference.gradient, gate)
   return ratio and { value = ratio, name = diagnosis.name_of_factor(ratio, run.session, step) }
 end
 
@@ -67,10 +64,10 @@ local function under(run, unit, given)
   return good and result.gradient or nil
 end
 
-local function find_objective(run, given)
+local function find_objective(run, given, gate)
   for _, name in ipairs { "global_token", "mean_of_means", "per_sequence" } do
     local gradient = under(run, objective.named[name], given)
-    local ratio = gradient and ratio_of(run.actual, gradient)
+    local ratio = gradient and ratio_of(run.actual, gradient, gate)
     if ratio then
       return { objective = name, factor = ratio,
                name = diagnosis.name_of_factor(ratio, run.session, given.step) }
@@ -81,12 +78,13 @@ end
 --- What a failing gradient is instead.
 ---@param run table {session, model, actual, reference} of parity, in f64, on rank 0
 ---@param given table {step, window}
+---@param gate {absolute: number, relative: number} of parity in f64
 ---@return {factor?: table, equals?: table} found factor: {value, name} between it and the declared
 ---  gradient; equals: {objective, factor, name} of another objective
-function diagnosis.of(run, given)
-  local factor = find_factor(run, given.step)
+function diagnosis.of(run, given, gate)
+  local factor = find_factor(run, given.step, gate)
   if factor then return { factor = factor } end
-  return { equals = find_objective(run, given) }
+  return { equals = find_objective(run, given, gate) }
 end
 
 return diagnosis

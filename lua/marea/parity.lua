@@ -132,7 +132,7 @@ local function compare_runs(f32, f64, given)
   f64.result = parity.compare(f64.model, wide.a, wide.b, wide.gate)
   f32.result = parity.compare(f32.model, narrow.a, narrow.b, narrow.gate, narrow.excuse)
   f64.parameters = parity_table.of(f64.model, narrow, wide)
-  return f64.result.failing > 0 and diagnosis.of(f64, given) or {}
+  return f64.result.failing > 0 and diagnosis.of(f64, given, gates.f64) or {}
 end
 
 -- --- controls ---------------------------------------------------------------------------------
