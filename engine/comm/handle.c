@@ -144,7 +144,7 @@ static mr_status move_data(mr_handle *handle) {
   int done = 0;
   MR_TRY(handle->group->world->transport->test(handle, &done));
   if (!done) return MR_OK;
-  if (handle->record.reduction == MR_MEAN) divide(handle);
+  if (handle->record.reduction == MR_MEAN && handle->group->size > 1) divide(handle);
   end(handle, MR_OK);
   return MR_OK;
 }
