@@ -25,10 +25,22 @@ static mr_status copy(mr_device *device, void *to, const void *from, int64_t byt
   return MR_OK;
 }
 
+static mr_status finish_sync(mr_device *device) {
+  (void)device;
+  return MR_OK;
+}
+
 static mr_memory_use memory_used(mr_device *device) {
   (void)device;
   return mr_memory_used();
 }
+
+static void reset_peak(mr_device *device) {
+  (void)device;
+  mr_memory_reset_peak();
+}
+
+static void close_cpu(mr_device *device) { mr_memory_release(device); }
 
 static int positive_variable(const char *name) {
   const char *text = getenv(name);
@@ -36,6 +48,11 @@ static int positive_variable(const char *name) {
   long value = strtol(text, NULL, 10);
   return value > 0 && value < 4096 ? (int)value : 0;
 }
+
+typedef struct cpu_device {
+  mr_device device; /* first */
+  double number;
+} cpu_device;
 
 /* OMP_NUM_THREADS wins; else the cores that this process may use, as OpenMP counted them before it
  * bound any thread. Unbound ranks of one host see all cores, so they share them. */
@@ -52,23 +69,27 @@ static int default_threads(void) {
 mr_status mr_device_open_cpu(int threads, mr_device **device) {
   void *block = NULL;
   *device = NULL;
-  MR_TRY(mr_memory_allocate(sizeof(mr_device), &block));
+  MR_TRY(mr_memory_allocate(sizeof(cpu_device), &block));
   mr_cpu_prepare();
-  mr_device *cpu = block;
-  *cpu = (mr_device){
+  cpu_device *cpu = block;
+  cpu->device = (mr_device){
       .name = "cpu",
       .instruction_set = mr_cpu_instruction_set(),
       .blas = mr_cpu_blas(),
       .host_memory = 1,
       .launch = {.threads = threads > 0 ? threads : default_threads(), .stream = NULL},
       .kernels = {[MR_F32] = mr_cpu_kernels_f32(), [MR_F64] = mr_cpu_kernels_f64()},
+      .number = &cpu->number,
       .allocate = allocate,
       .release = release,
-      .write_sync = copy,
+      .write = copy,
       .read_sync = copy,
       .copy = copy,
+      .finish_sync = finish_sync,
       .memory_used = memory_used,
+      .reset_peak = reset_peak,
+      .close = close_cpu,
   };
-  *device = cpu;
+  *device = &cpu->device;
   return MR_OK;
 }

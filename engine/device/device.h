@@ -1,8 +1,11 @@
 /* A device: its memory, its kernels, and how wide they run. Everything that differs between
  * kinds of processors stands in this record; the floors above call through it.
  *
- * Invariant: memory of a device is read and written by that device's kernels and by its copy
- * functions only. On the CPU memory is also host memory (`host_memory` is 1). */
+ * Invariants
+ *   - memory of a device is read and written by that device's kernels and by its copy functions
+ *     only; on the CPU it is also host memory (`host_memory` is 1);
+ *   - a device works off kernels and copies in the order in which they were called, on the CPU
+ *     before the call returns; only functions named _sync wait for it. */
 #ifndef MR_DEVICE_DEVICE_H
 #define MR_DEVICE_DEVICE_H
 
@@ -23,16 +26,25 @@ struct mr_device {
   int64_t kernel_calls;                      /* so far */
   mr_launch launch;                          /* handed to every kernel */
   const mr_kernels *kernels[MR_DTYPE_COUNT]; /* NULL for dtypes without arithmetic */
+  double *number; /* device memory of one double, for a kernel's result that the host reads next */
 
   /* `bytes` of memory, zeroed when `zero`; MR_ERROR_MEMORY. Release with `release`. */
   mr_status (*allocate)(mr_device *device, int64_t bytes, int zero, void **memory);
+  /* What was called before may still use the memory: it is reused in the device's order only. */
   void (*release)(mr_device *device, void *memory);
-  /* Copies between device memory and host memory, complete at return. */
-  mr_status (*write_sync)(mr_device *device, void *to, const void *from_host, int64_t bytes);
+  /* Copies host memory, which is the caller's again at return, into the device's. */
+  mr_status (*write)(mr_device *device, void *to, const void *from_host, int64_t bytes);
+  /* Copies to host memory, complete at return. */
   mr_status (*read_sync)(mr_device *device, void *to_host, const void *from, int64_t bytes);
   /* Copies within the device's memory; ranges do not overlap. */
   mr_status (*copy)(mr_device *device, void *to, const void *from, int64_t bytes);
+  /* Returns once everything called so far is done; its failures show here at the latest. */
+  mr_status (*finish_sync)(mr_device *device);
   mr_memory_use (*memory_used)(mr_device *device);
+  void (*reset_peak)(mr_device *device);
+  /* The text of a kernel's or copy's error number, static; NULL where numbers have none. */
+  const char *(*error_text)(int error);
+  void (*close)(mr_device *device); /* gives everything back, the record too */
 };
 
 /* Opens the CPU device with `threads` threads (0: one per core that this process may use, shared
@@ -40,6 +52,7 @@ struct mr_device {
  * mr_device_release. Errors: MR_ERROR_MEMORY. */
 mr_status mr_device_open_cpu(int threads, mr_device **device);
 
+/* NULL does nothing. No memory of the device may be in use any more. */
 void mr_device_release(mr_device *device);
 
 /* Counts a kernel's call and turns its return value into a status; `operation` names it in the

@@ -62,7 +62,7 @@ static int compare(lua_State *L) {
   mr_lua_check_keys(L, 3, "compare", keys);
   mr_gate gate = {mr_lua_option_number(L, 3, "absolute", 0),
                   mr_lua_option_number(L, 3, "relative", 0)};
-  MR_LUA_TRY(L, mr_tensor_compare(a, b, gate, read_excuse(L, &excuse), &found));
+  MR_LUA_TRY(L, mr_tensor_compare_sync(a, b, gate, read_excuse(L, &excuse), &found));
   lua_createtable(L, 0, 12);
   set_integer(L, "count", found.count);
   set_integer(L, "failing", found.failing);
@@ -80,7 +80,7 @@ static int compare(lua_State *L) {
 }
 
 static int add_absolute(lua_State *L) {
-  MR_LUA_TRY(L, mr_tensor_add_absolute(mr_lua_check_tensor(L, 1), mr_lua_check_tensor(L, 2)));
+  MR_LUA_TRY(L, mr_tensor_add_absolute_sync(mr_lua_check_tensor(L, 1), mr_lua_check_tensor(L, 2)));
   return 0;
 }
 

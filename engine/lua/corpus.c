@@ -189,7 +189,7 @@ static void set_vector(lua_State *L, const char *name, mr_dtype dtype, int64_t c
   mr_shape shape = {.axes = 1, .extent = {count}};
   mr_tensor **slot = mr_lua_push_tensor_shell(L);
   MR_LUA_TRY(L, mr_tensor_new_raw(mr_lua_context(L)->device, dtype, &shape, slot));
-  MR_LUA_TRY(L, mr_tensor_write_sync(*slot, values));
+  MR_LUA_TRY(L, mr_tensor_write(*slot, values));
   mr_lua_tensor_made(L);
   lua_setfield(L, -2, name);
 }

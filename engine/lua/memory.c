@@ -17,8 +17,8 @@ static int read_memory(lua_State *L) {
 }
 
 static int reset_peak(lua_State *L) {
-  (void)L;
-  mr_memory_reset_peak();
+  mr_device *device = mr_lua_context(L)->device;
+  device->reset_peak(device);
   return 0;
 }
 

@@ -112,7 +112,7 @@ static void fill_with(lua_State *L, mr_tensor *tensor, int index) {
   char *host = lua_newuserdatauv(L, (size_t)(tensor->count * size), 0);
   if (tensor->count) write_number(L, index, tensor->dtype, host, 0);
   for (int64_t i = 1; i < tensor->count; i++) memcpy(host + i * size, host, (size_t)size);
-  MR_LUA_TRY(L, mr_tensor_write_sync(tensor, host));
+  MR_LUA_TRY(L, mr_tensor_write(tensor, host));
   lua_pop(L, 1);
 }
 
@@ -184,7 +184,7 @@ static int make_from(lua_State *L) {
   mr_tensor *tensor = push_new(L, dtype, &shape);
   void *host = lua_newuserdatauv(L, (size_t)(wanted * mr_dtype_size(dtype)), 0);
   write_nested(L, 1, &nested, 0, dtype, host, &next);
-  MR_LUA_TRY(L, mr_tensor_write_sync(tensor, host));
+  MR_LUA_TRY(L, mr_tensor_write(tensor, host));
   lua_pop(L, 1);
   return 1;
 }
@@ -377,7 +377,7 @@ static int change_element(lua_State *L) {
   mr_tensor *tensor = check_readable(L, 1);
   int64_t i = check_position(L, tensor, 2);
   write_number(L, 3, tensor->dtype, &aligned, 0);
-  MR_LUA_TRY(L, mr_tensor_write_sync(push_element_view(L, tensor, i), &aligned));
+  MR_LUA_TRY(L, mr_tensor_write(push_element_view(L, tensor, i), &aligned));
   return return_self(L);
 }
 

@@ -341,7 +341,7 @@ mr_status mr_safetensors_tensor(const mr_safetensors *file, const char *name, mr
   for (int i = 0; i < shape.axes; i++) shape.extent[i] = entry->extents[i];
   mr_tensor *made = NULL;
   MR_TRY(mr_tensor_new_raw(device, (mr_dtype)entry->dtype, &shape, &made));
-  mr_status status = mr_tensor_write_sync(made, entry->data);
+  mr_status status = mr_tensor_write(made, entry->data);
   if (status == MR_OK)
     *tensor = made;
   else

@@ -36,12 +36,12 @@ typedef struct mr_comparison {
   int64_t shares[MR_SHARE_COUNT];
 } mr_comparison;
 
-/* Compares host tensors of reals with equal counts; dtypes may differ. A component that is not
- * finite on either side fails. `excuse` may be NULL. Errors: MR_ERROR_ARGUMENT. */
-mr_status mr_tensor_compare(const mr_tensor *a, const mr_tensor *b, mr_gate gate,
-                            const mr_excuse *excuse, mr_comparison *result);
+/* Compares tensors of reals, of any devices, with equal counts; dtypes may differ. A component that
+ * is not finite on either side fails. `excuse` may be NULL. Errors: MR_ERROR_ARGUMENT. */
+mr_status mr_tensor_compare_sync(const mr_tensor *a, const mr_tensor *b, mr_gate gate,
+                                 const mr_excuse *excuse, mr_comparison *result);
 
 /* sum[i] += |x[i]|; equal counts and dtypes. */
-mr_status mr_tensor_add_absolute(mr_tensor *sum, const mr_tensor *x);
+mr_status mr_tensor_add_absolute_sync(mr_tensor *sum, const mr_tensor *x);
 
 #endif

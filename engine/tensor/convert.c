@@ -32,16 +32,16 @@ static mr_status narrow_integers(const int64_t *from, int32_t *to, int64_t count
 }
 
 static mr_status from_integers(const mr_tensor *from, mr_tensor *to) {
-  void *source = NULL, *result = NULL;
-  mr_status status = mr_memory_allocate_raw(mr_tensor_bytes(from), &source);
+  void *result = NULL;
+  mr_host_values source;
+  mr_status status = mr_tensor_host_sync(from, &source);
   if (status == MR_OK) status = mr_memory_allocate_raw(mr_tensor_bytes(to), &result);
-  if (status == MR_OK) status = mr_tensor_read_sync(from, source);
   if (status == MR_OK && from->dtype == MR_I64 && to->dtype == MR_I32)
-    status = narrow_integers(source, result, from->count);
+    status = narrow_integers(source.data, result, from->count);
   else if (status == MR_OK)
-    convert_integers(source, from->dtype, result, to->dtype, from->count);
-  if (status == MR_OK) status = mr_tensor_write_sync(to, result);
-  mr_memory_release(source);
+    convert_integers(source.data, from->dtype, result, to->dtype, from->count);
+  if (status == MR_OK) status = mr_tensor_write(to, result);
+  mr_host_values_release(&source);
   mr_memory_release(result);
   return status;
 }

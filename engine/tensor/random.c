@@ -97,7 +97,7 @@ static mr_status fill_tensor(mr_tensor *tensor, const fill *what) {
   void *host = NULL;
   MR_TRY(mr_memory_allocate_raw(mr_tensor_bytes(tensor), &host));
   fill_host(what, device->launch.threads, tensor->count, tensor->dtype, host);
-  mr_status status = mr_tensor_write_sync(tensor, host);
+  mr_status status = mr_tensor_write(tensor, host);
   mr_memory_release(host);
   return status;
 }

@@ -1,7 +1,6 @@
 #include "tensor/tensor.h"
 
-#include <stdio.h>
-#include <string.h>
+#include <stddef.h>
 
 #include "base/memory.h"
 
@@ -41,6 +40,7 @@ void mr_storage_release(mr_storage *storage) {
     storage->release(storage->owner, storage->memory);
   else
     storage->device->release(storage->device, storage->memory);
+  mr_memory_release(storage->mirror);
   mr_memory_release(storage);
 }
 
@@ -141,37 +141,4 @@ mr_status mr_tensor_readable(const mr_tensor *tensor, const char *what) {
                  "%s was an intermediate result that backward has consumed; call keep() on it "
                  "before the backward to read it afterwards",
                  what);
-}
-
-mr_status mr_tensor_copy_from(mr_tensor *to, const mr_tensor *from) {
-  MR_TRY(mr_tensor_readable(to, "the target of a copy"));
-  MR_TRY(mr_tensor_readable(from, "the source of a copy"));
-  if (to->dtype != from->dtype || to->count != from->count)
-    return mr_fail(MR_ERROR_ARGUMENT, "cannot copy %lld elements of %s into %lld of %s",
-                   (long long)from->count, mr_dtype_name(from->dtype), (long long)to->count,
-                   mr_dtype_name(to->dtype));
-  mr_device *device = mr_tensor_device(to);
-  if (mr_tensor_data(to) == mr_tensor_data(from)) return MR_OK;
-  mr_tensor_changed(to);
-  return device->copy(device, mr_tensor_data(to), mr_tensor_data(from), mr_tensor_bytes(to));
-}
-
-mr_status mr_tensor_read_sync(const mr_tensor *tensor, void *host) {
-  MR_TRY(mr_tensor_readable(tensor, "this tensor"));
-  mr_device *device = mr_tensor_device(tensor);
-  return device->read_sync(device, host, mr_tensor_data(tensor), mr_tensor_bytes(tensor));
-}
-
-mr_status mr_tensor_write_sync(mr_tensor *tensor, const void *host) {
-  MR_TRY(mr_tensor_readable(tensor, "this tensor"));
-  mr_device *device = mr_tensor_device(tensor);
-  mr_tensor_changed(tensor);
-  return device->write_sync(device, mr_tensor_data(tensor), host, mr_tensor_bytes(tensor));
-}
-
-mr_status mr_tensor_total_sync(const mr_tensor *tensor, double *total) {
-  *total = 0;
-  MR_TRY(mr_tensor_readable(tensor, "this tensor"));
-  return MR_KERNEL(mr_tensor_device(tensor), tensor->dtype, sum_f64, tensor->count,
-                   mr_tensor_data(tensor), total);
 }

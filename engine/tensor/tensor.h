@@ -42,6 +42,10 @@ struct mr_storage {
    * segment, a pool) brings its own function and owner. */
   void (*release)(void *owner, void *memory);
   void *owner;
+  /* All bytes as the host last wrote or read them; true while the versions agree. NULL where
+   * memory is the host's, and for reals. */
+  void *mirror;
+  int64_t mirror_version;
 };
 
 struct mr_tensor {
@@ -107,15 +111,27 @@ void mr_tensor_changed(mr_tensor *tensor);
 /* MR_ERROR_ARGUMENT when the value is gone; `what` names the tensor in the message. */
 mr_status mr_tensor_readable(const mr_tensor *tensor, const char *what);
 
-/* Copies values; equal dtype and count, else MR_ERROR_ARGUMENT. */
+/* Copies values, also from one device to another; equal dtype and count, else MR_ERROR_ARGUMENT.
+ */
 mr_status mr_tensor_copy_from(mr_tensor *to, const mr_tensor *from);
 /* A copy with a storage of its own, converted to `dtype` (reals to reals, integers to integers
  * and integers to reals; reals to integers is MR_ERROR_ARGUMENT). */
 mr_status mr_tensor_convert(const mr_tensor *from, mr_dtype dtype, mr_tensor **copy);
 
-/* Host copies of all elements, complete at return. */
+/* Copies all elements to the host; waits for the device unless the host wrote them. */
 mr_status mr_tensor_read_sync(const mr_tensor *tensor, void *host);
-mr_status mr_tensor_write_sync(mr_tensor *tensor, const void *host);
+/* Takes all elements from the host, whose array is the caller's again at return. */
+mr_status mr_tensor_write(mr_tensor *tensor, const void *host);
+
+/* All elements on the host, to be read. Integers that the host wrote cost neither a copy nor a
+ * wait, on any device. Borrowed from the tensor until it changes or ends, or `owned`. */
+typedef struct mr_host_values {
+  const void *data;
+  void *owned;
+} mr_host_values;
+mr_status mr_tensor_host_sync(const mr_tensor *tensor, mr_host_values *values);
+/* Also after a failure, and twice. */
+void mr_host_values_release(mr_host_values *values);
 
 /* Sum of all elements in double, in a fixed order, reals only. */
 mr_status mr_tensor_total_sync(const mr_tensor *tensor, double *total);

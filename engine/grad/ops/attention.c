@@ -53,7 +53,7 @@ static mr_status backward(mr_call *call) {
 
 static mr_status products(const mr_call *call, mr_product_visit visit, void *context) {
   mr_attention layout = layout_of(call);
-  return mr_packing_products(&layout, visit, context);
+  return mr_packing_products(call, LENGTHS, &layout, visit, context);
 }
 
 const mr_op mr_op_attention = {

@@ -2,7 +2,9 @@
 
 mr_status mr_check_ids(mr_call *call, int i, int64_t limit, int32_t exception) {
   const mr_tensor *ids = call->tensor[i];
-  const int32_t *id = mr_tensor_data(ids);
+  mr_host_values values;
+  MR_TRY(mr_tensor_host_sync(ids, &values)); /* of integers, never owned */
+  const int32_t *id = values.data;
   for (int64_t row = 0; row < ids->count; row++) {
     if (id[row] >= 0 && id[row] < limit) continue;
     if (exception < 0 && id[row] == exception) continue;

@@ -8,23 +8,28 @@ typedef struct stretch {
   int64_t start, length, sequence;
 } stretch;
 
+/* The values of an i64 tensor on the host, borrowed. */
+static mr_status read_integers(const mr_tensor *tensor, const int64_t **values) {
+  mr_host_values host;
+  MR_TRY(mr_tensor_host_sync(tensor, &host));
+  *values = host.data; /* of integers, never owned */
+  return MR_OK;
+}
+
 /* Fills start and length of each of the `count` sequences. */
 static mr_status read_stretches(const mr_call *call, int lengths, int starts, int64_t count,
                                 stretch *list) {
-  void *block = NULL;
-  MR_TRY(mr_memory_allocate_array(count, sizeof(int64_t), &block));
-  int64_t *value = block, end = 0;
-  mr_status status = mr_tensor_read_sync(call->tensor[lengths], value);
-  for (int64_t s = 0; status == MR_OK && s < count; s++) {
-    list[s] = (stretch){.start = end, .length = value[s], .sequence = s + 1};
-    if (__builtin_add_overflow(end, value[s], &end)) end = INT64_MAX;
+  const int64_t *length = NULL, *start = NULL;
+  int64_t end = 0;
+  MR_TRY(read_integers(call->tensor[lengths], &length));
+  for (int64_t s = 0; s < count; s++) {
+    list[s] = (stretch){.start = end, .length = length[s], .sequence = s + 1};
+    if (__builtin_add_overflow(end, length[s], &end)) end = INT64_MAX;
   }
-  if (status == MR_OK && call->tensor[starts]) {
-    status = mr_tensor_read_sync(call->tensor[starts], value);
-    for (int64_t s = 0; status == MR_OK && s < count; s++) list[s].start = value[s];
-  }
-  mr_memory_release(block);
-  return status;
+  if (!call->tensor[starts]) return MR_OK;
+  MR_TRY(read_integers(call->tensor[starts], &start));
+  for (int64_t s = 0; s < count; s++) list[s].start = start[s];
+  return MR_OK;
 }
 
 static mr_status check_within(const mr_call *call, const stretch *list, int64_t count,
@@ -80,28 +85,31 @@ mr_status mr_packing_check(const mr_call *call, int lengths, int starts, int64_t
 
 mr_status mr_packing_save_starts(mr_call *call, int lengths, int slot) {
   void *block = NULL;
+  const int64_t *length = NULL;
   int64_t count = call->tensor[lengths]->count, end = 0;
   MR_TRY(mr_call_save(call, slot, MR_I64, &call->tensor[lengths]->shape));
+  MR_TRY(read_integers(call->tensor[lengths], &length));
   MR_TRY(mr_memory_allocate_array(count, sizeof(int64_t), &block));
-  int64_t *value = block;
-  mr_status status = mr_tensor_read_sync(call->tensor[lengths], value);
-  for (int64_t s = 0; status == MR_OK && s < count; s++) {
-    int64_t length = value[s];
-    value[s] = end;
-    end += length;
+  int64_t *start = block;
+  for (int64_t s = 0; s < count; s++) {
+    start[s] = end;
+    end += length[s];
   }
-  if (status == MR_OK) status = mr_tensor_write_sync(call->saved[slot], value);
+  mr_status status = mr_tensor_write(call->saved[slot], start);
   mr_memory_release(block);
   return status;
 }
 
-mr_status mr_packing_products(const mr_attention *layout, mr_product_visit visit, void *context) {
+mr_status mr_packing_products(const mr_call *call, int lengths, const mr_attention *layout,
+                              mr_product_visit visit, void *context) {
   static const struct part {
     int transpose_a, transpose_b, to_scores;
   } parts[] = {{0, 1, 1}, {0, 0, 0}, {0, 1, 1}, {1, 0, 0}, {0, 0, 0}, {1, 0, 0}};
+  const int64_t *length = NULL;
+  MR_TRY(read_integers(call->tensor[lengths], &length));
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
     for (int64_t s = 0; s < layout->sequences; s++) {
-      int64_t rows = layout->lengths[s], size = layout->head_size;
+      int64_t rows = length[s], size = layout->head_size;
       mr_product_shape shape = {.count = layout->heads,
                                 .batched = 1,
                                 .transpose_a = parts[i].transpose_a,

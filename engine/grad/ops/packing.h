@@ -14,8 +14,8 @@ mr_status mr_packing_check(const mr_call *call, int lengths, int starts, int64_t
 mr_status mr_packing_save_starts(mr_call *call, int lengths, int slot);
 
 /* The products of attention, forward and backward, over all pairs of rows of each sequence: scores
- * and mix; then the gradients of probabilities, values, queries and keys. `lengths` are read from
- * host memory. */
-mr_status mr_packing_products(const mr_attention *layout, mr_product_visit visit, void *context);
+ * and mix; then the gradients of probabilities, values, queries and keys. */
+mr_status mr_packing_products(const mr_call *call, int lengths, const mr_attention *layout,
+                              mr_product_visit visit, void *context);
 
 #endif
