@@ -5,8 +5,9 @@
 -- same turn, and each turn begins with a look at how much of the time others take.
 
 local core = require "marea.core"
-local loss = require "marea.loss"
+local growth = require "marea.bench.growth"
 local statistics = require "marea.bench.statistics"
+local subject = require "marea.bench.subject"
 local trainer_of = require "marea.trainer"
 local training = require "marea.training"
 
@@ -23,32 +24,11 @@ local ceiling_size = 1024
 ---@field peers? fun(session: marea.Session): marea.Torch[] started before threads are bound
 ---@field profile? boolean
 ---@field collectives? boolean
+---@field growth? boolean
 
 local function over_ranks(world, values, reduction)
   if world:size() == 1 then return values end
   return world:all_reduce(core.from(values, "f64", { #values }), reduction):values()
-end
-
--- What one update of this session is made of, on this rank.
-local function products_of(session)
-  local window, list = session:window(1), {}
-  session.statistics = {}
-  for i, made in ipairs(window) do
-    local value = loss.weighted(session, session.model, made, window:weights(made))
-    list[i] = core.products(value)
-  end
-  window:release()
-  collectgarbage()
-  return list
-end
-
-local function operations_of(list)
-  local sum = { single = 0, batched = 0 }
-  for _, products in ipairs(list) do
-    local of_one = products:operations()
-    sum.single, sum.batched = sum.single + of_one.single, sum.batched + of_one.batched
-  end
-  return sum
 end
 
 -- Forward and one gradient of a large product, as a tape of its own.
@@ -56,21 +36,6 @@ local function ceiling_products(dtype)
   local shape = { ceiling_size, ceiling_size }
   local a = core.full(shape, 1 / 128, dtype):requires_gradient_(true)
   return core.products(a:matmul(core.full(shape, 1 / 128, dtype)))
-end
-
--- One update after the other; the plan begins anew when it is used up.
-local function advancer(trainer)
-  local sent
-  return function()
-    if trainer.update == #trainer.session.plan then trainer.update = 0 end
-    sent = trainer:advance().bytes_sent
-  end, function() return sent end
-end
-
-local function milliseconds(action)
-  local began = core.seconds()
-  action()
-  return (core.seconds() - began) * 1000
 end
 
 ---@class marea.Turns milliseconds, medians of each turn
@@ -84,7 +49,7 @@ end
 
 local function repeated(count, action)
   local times = {}
-  for i = 1, count do times[i] = milliseconds(action) end
+  for i = 1, count do times[i] = subject.milliseconds(action) end
   return times
 end
 
@@ -100,9 +65,7 @@ local function take_turn(turns, t, parts)
   local times = repeated(count, parts.advance)
   table.move(times, 1, #times, #turns.all_steps + 1, turns.all_steps)
   turns.step[t] = statistics.median(times)
-  turns.floor[t] = slowest(world, repeated(count, function()
-    for _, products in ipairs(parts.products) do products:run() end
-  end))
+  turns.floor[t] = slowest(world, repeated(count, function() subject.run(parts.products) end))
   turns.ceiling[t] = slowest(world, repeated(1, function() parts.ceiling:run() end))
   for i, peer in ipairs(parts.peers) do
     turns.peers[i][t] = statistics.median(peer:steps(count))
@@ -149,16 +112,11 @@ end
 
 local function judge(turns, parts, session)
   local world, ms = parts.world, statistics.spread(turns.all_steps)
-  local own = operations_of(parts.products)
+  local own = subject.operations(parts.products)
   local sums = over_ranks(world, { own.single, own.batched, resident_peak(), core.memory().peak,
-                                   operations_of({ parts.ceiling }).single }, "sum")
+                                   subject.operations({ parts.ceiling }).single }, "sum")
   local gflop, gflop_ceiling = (sums[1] + sums[2]) / 1e9, sums[5] / 1e9
-  local tokens = 0
-  for _, microbatches in ipairs(session.plan[1]) do
-    for _, ids in ipairs(microbatches) do
-      for _, id in ipairs(ids) do tokens = tokens + session.corpus:sequence(id).tokens end
-    end
-  end
+  local tokens = subject.tokens(session)
   local ceiling = gflop_ceiling / statistics.median(turns.ceiling) * 1000
   local speed = gflop / ms.median * 1000
   return {
@@ -182,12 +140,13 @@ end
 ---@return table record what bench.json holds beside machine and command
 function bench.measure(recipe, world, options)
   local session = training.session(recipe, world)
+  if options.growth then growth.options_of(session) end -- refuses before anything is measured
   local peers = options.peers and world:rank() == 0 and options.peers(session) or {}
   local trainer = trainer_of.new(session)
-  local advance, bytes_sent = advancer(trainer)
+  local advance, bytes_sent = subject.advancer(trainer)
   local parts = {
     world = world, peers = peers, advance = advance, bytes_sent = bytes_sent,
-    bound = core.bind_threads(), products = products_of(session),
+    bound = core.bind_threads(), products = subject.products(session),
     ceiling = ceiling_products(session.config.dtype),
   }
   core.memory_reset_peak()
@@ -199,6 +158,9 @@ function bench.measure(recipe, world, options)
   if options.profile then
     record.profile = require("marea.bench.profile").measure(trainer, advance,
                                                             math.max(10, turns.steps_a_turn))
+  end
+  if options.growth then
+    record.growth = growth.measure(session, options.seconds)
   end
   if options.collectives then
     record.collectives = require("marea.bench.collectives").measure(session, advance, 20)

@@ -74,6 +74,27 @@ describe("marea bench", function()
     assert.equal(2, code)
   end)
 
+  it("refuses the growth of a model whose heads divide no width, before it measures", function()
+    local folder <close> = scratch.folder()
+    local path = folder.path .. "/odd.lua"
+    scratch.write(path, [[
+      local marea = require "marea"
+      return marea.recipe {
+        name = "odd", config = { updates = 2, lr = 0.1 },
+        corpus = function(c) return marea.corpus.symbols { seed = c.seed, train = 32 } end,
+        model = function()
+          return marea.nn.Transformer { vocabulary = 6, classes = 4, context = 128, width = 24,
+                                        heads = 2, layers = 1 }
+        end,
+        optimizer = function(p, c) return marea.optim.SGD(p, { lr = c.lr }) end,
+        plan = function(rows, c) return marea.sampler.by_length(rows, c) end,
+      }]])
+    local code, _, errors = launch.run({ threads = 1, time_limit = 60 }, {
+      "bench", path, "--growth", "--outputs", folder.path })
+    assert.equal(2, code)
+    assert.is_truthy(errors:find("must divide 64; this recipe's is 12", 1, true), errors)
+  end)
+
   it("takes turns with PyTorch where it is found, and says so where not", function()
     local folder <close> = scratch.folder()
     local code, output, errors = run(nil, folder.path, "--against", "torch", "--json")

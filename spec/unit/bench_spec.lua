@@ -115,3 +115,81 @@ describe("a spinning thread", function()
     assert.is_true(share >= 0 and share <= 1)
   end)
 end)
+
+describe("growth", function()
+  local growth = require "marea.bench.growth"
+
+  local function sum(list)
+    local total = 0
+    for _, value in ipairs(list) do total = total + value end
+    return total
+  end
+
+  local function measure(path, families)
+    local recipe = recipe_of.require(path, {}, 1)
+    return growth.measure(training.session(recipe, world_of.get()), 1e-3, families)
+  end
+
+  it("has uneven lengths from 16 to 128 whose total is that of equal ones", function()
+    assert.same({ 72 }, growth.uneven(1))
+    for _, count in ipairs { 2, 4, 8, 16, 32, 64 } do
+      local lengths = growth.uneven(count)
+      assert.equal(72 * count, sum(lengths))
+      assert.equal(16, math.min(table.unpack(lengths)))
+      assert.equal(128, math.max(table.unpack(lengths)))
+    end
+    assert.same({ 16, 53, 91, 128 }, (function(list) table.sort(list) return list end)
+                (growth.uneven(4)))
+  end)
+
+  it("goes over lengths to 2048, widths to 1024 and 1 to 64 sequences, in pairs", function()
+    local by_length, by_width, by_sequences = table.unpack(growth.families())
+    for _, point in ipairs(by_length) do assert.equal(2048, sum(point.lengths)) end
+    for _, point in ipairs(by_width) do assert.equal(512, sum(point.lengths)) end
+    for i = 1, #by_sequences, 2 do
+      local uneven, equal = by_sequences[i], by_sequences[i + 1]
+      assert.is_true(uneven.uneven and not equal.uneven)
+      assert.equal(sum(uneven.lengths), sum(equal.lengths))
+      assert.equal(1 << (i - 1) // 2, #uneven.lengths)
+    end
+    assert.same({ 64, 2048 }, { by_length[1].value, by_length[#by_length].value })
+    assert.same({ 64, 1024 }, { by_width[1].value, by_width[#by_width].value })
+    assert.equal(64, by_sequences[#by_sequences].value)
+  end)
+
+  it("counts tokens and operations of what varies", function()
+    local found = measure("recipes/gpt.lua", {
+      { { family = "length", value = 32, width = 64, lengths = { 32, 32 } } },
+      { { family = "sequences", value = 2, width = 128, lengths = { 16, 48 }, uneven = true },
+        { family = "sequences", value = 2, width = 128, lengths = { 32, 32 } } } })
+    assert.same({ 2, 16, 3 }, { found.layers, found.head_size, #found.rows })
+    -- a layer has 12 width^2 weights, the tied head 64 width; 6 operations for each, and 12 for
+    -- each channel of each pair of rows
+    local function gflop(width, pairs)
+      return (6 * 64 * (2 * 12 * width ^ 2 + 64 * width) + 2 * 12 * width * pairs) / 1e9
+    end
+    local expected = { gflop(64, 2 * 32 ^ 2), gflop(128, 16 ^ 2 + 48 ^ 2), gflop(128, 2 * 32 ^ 2) }
+    for i, row in ipairs(found.rows) do
+      assert.equal(64, row.tokens)
+      assert.is_true(math.abs(row.gflop_per_token * 64 - expected[i]) < 1e-12, i)
+      assert.is_true(row.ms_per_token.low > 0 and row.step_to_floor.median > 0)
+      assert.is_true(math.abs(row.gflops * row.ms_per_token.median / row.gflop_per_token - 1e3)
+                     < 1e-6)
+    end
+    assert.same({ 16, 48, 2, 128 }, { found.rows[2].shortest, found.rows[2].longest,
+                                     found.rows[2].sequences, found.rows[2].width })
+    assert.is_true(found.rows[2].uneven_to_equal.count >= 3)
+    assert.is_nil(found.rows[3].uneven_to_equal)
+    local shown = require("marea.bench.text").growth(found)
+    for _, words in ipairs { "length 32 ", "sequences 2 of 16 to 48 ", "sequences 2 of 32 " } do
+      assert.is_truthy(shown:find("\n" .. words, 1, true), words)
+    end
+  end)
+
+  it("refuses models that have nothing to vary", function()
+    local line = require("marea.nn").Linear { input = 3, output = 1 }
+    local good, raised = pcall(growth.measure, { model = line }, 1)
+    assert.is_false(good)
+    assert.is_truthy(fault.of(raised):find("varies models of nn.Transformer", 1, true))
+  end)
+end)

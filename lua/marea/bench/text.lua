@@ -70,12 +70,34 @@ local function collectives_text(record)
   return table_text.of(rows, { true, true, true, true, true }) .. overlap
 end
 
+--- The table of growth as text.
+---@param record table growth of bench.json
+---@return string
+function text.growth(record)
+  local rows = { { "growth", "tokens", "ms a token", "GFLOP a token", "GFLOP/s",
+                   "step / products", "uneven / equal" } }
+  for _, row in ipairs(record.rows) do
+    local name = ("%s %d"):format(row.family, row.value)
+    if row.shortest < row.longest or row.uneven_to_equal then
+      name = ("%s of %d to %d"):format(name, row.shortest, row.longest)
+    elseif row.family == "sequences" then
+      name = ("%s of %d"):format(name, row.longest)
+    end
+    rows[#rows + 1] = {
+      name, ("%d"):format(row.tokens), ("%.5f"):format(row.ms_per_token.median),
+      ("%.5f"):format(row.gflop_per_token), ("%.1f"):format(row.gflops),
+      spread(row.step_to_floor, 2), row.uneven_to_equal and spread(row.uneven_to_equal, 2) or "" }
+  end
+  return table_text.of(rows, { false, true, true, true, true, true, true })
+end
+
 --- The record as text.
 ---@param record table bench.json
 ---@return string
 function text.of(record)
   local parts = { head(record), table_text.of(main_rows(record), { false, false }) }
   if record.profile then parts[#parts + 1] = "\n" .. profile_text(record.profile) end
+  if record.growth then parts[#parts + 1] = "\n" .. text.growth(record.growth) end
   if record.collectives then parts[#parts + 1] = "\n" .. collectives_text(record.collectives) end
   return table.concat(parts, "\n")
 end

@@ -23,6 +23,7 @@ local function define(parser)
   parser:option("--against", "A peer to take turns with."):argname("torch"):choices { "torch" }
   parser:flag("--profile", "Also where the time goes, by operation.")
   parser:flag("--collectives", "Also all-reduces by size, means and overlap, on several ranks.")
+  parser:flag("--growth", "Also what a token costs by length, width and number of sequences.")
   parser:option("--seconds", "How long turns are taken."):argname("N"):convert(seconds)
     :default "20"
 end
@@ -66,6 +67,7 @@ local function run_command(options)
     outputs = options.outputs, name = options.run or recipe.name, way = "any", world = world }
   local record = bench.measure(recipe, world, {
     seconds = options.seconds, profile = options.profile, collectives = options.collectives,
+    growth = options.growth,
     peers = options.against and start_peers })
   together.on_root(world, function()
     complete(record, recipe, options, world)
