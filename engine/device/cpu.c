@@ -76,6 +76,8 @@ mr_status mr_device_open_cpu(int threads, mr_device **device) {
       .name = "cpu",
       .instruction_set = mr_cpu_instruction_set(),
       .blas = mr_cpu_blas(),
+      .model = "",
+      .place = "",
       .host_memory = 1,
       .launch = {.threads = threads > 0 ? threads : default_threads(), .stream = NULL},
       .kernels = {[MR_F32] = mr_cpu_kernels_f32(), [MR_F64] = mr_cpu_kernels_f64()},

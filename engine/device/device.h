@@ -17,11 +17,14 @@
 #include "kernels/kernels.h"
 
 typedef struct mr_device mr_device;
+typedef struct mr_mark mr_mark;
 
 struct mr_device {
   const char *name;            /* "cpu" */
   const char *instruction_set; /* "v3", "v4", ...: for run.json */
   const char *blas;            /* the BLAS library's name of its core */
+  const char *model;           /* "NVIDIA H200"; "" on the CPU */
+  const char *place; /* the same for two devices only if they are one; "" for host memory */
   int host_memory;
   int64_t kernel_calls;                      /* so far */
   mr_launch launch;                          /* handed to every kernel */
@@ -40,6 +43,17 @@ struct mr_device {
   mr_status (*copy)(mr_device *device, void *to, const void *from, int64_t bytes);
   /* Returns once everything called so far is done; its failures show here at the latest. */
   mr_status (*finish_sync)(mr_device *device);
+
+  /* Reads that do not wait, for devices without host memory; NULL on others. A mark is a place in
+   * the device's order, behind everything called before it was set. */
+  mr_status (*allocate_host)(mr_device *device, int64_t bytes, void **memory);
+  void (*release_host)(mr_device *device, void *memory);
+  /* `to` is from allocate_host; it holds the values once a mark set afterwards is passed. */
+  mr_status (*read)(mr_device *device, void *to, const void *from, int64_t bytes);
+  mr_status (*set_mark)(mr_device *device, mr_mark **mark);
+  mr_status (*test_mark)(mr_device *device, mr_mark *mark, int *passed);
+  void (*release_mark)(mr_device *device, mr_mark *mark); /* NULL does nothing */
+
   mr_memory_use (*memory_used)(mr_device *device);
   void (*reset_peak)(mr_device *device);
   /* The text of a kernel's or copy's error number, static; NULL where numbers have none. */

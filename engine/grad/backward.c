@@ -230,6 +230,7 @@ static mr_status timed_backward(mr_profile *profile, mr_call *call) {
   if (!profile) return make_backward(call);
   double began = mr_clock_seconds();
   mr_status status = make_backward(call);
+  if (status == MR_OK) status = call->device->finish_sync(call->device);
   mr_profile_row *row = mr_profile_find(profile, call->op);
   if (row) row->backward += mr_clock_seconds() - began;
   return status;

@@ -67,8 +67,8 @@ typedef struct mr_op {
 
 struct mr_call {
   const mr_op *op;
-  mr_device *device;
-  mr_dtype dtype; /* of the real arguments */
+  mr_device *device; /* of all tensors; set by mr_tape_apply */
+  mr_dtype dtype;    /* of the real arguments */
   /* By index of the argument in the record. */
   mr_tensor *tensor[MR_OP_MAX_ARGUMENTS];
   double number[MR_OP_MAX_ARGUMENTS];

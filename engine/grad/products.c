@@ -110,9 +110,9 @@ static mr_status run_one(mr_products *p, const mr_product_shape *s) {
   return MR_OK;
 }
 
-mr_status mr_products_run(mr_products *products) {
+mr_status mr_products_run_sync(mr_products *products) {
   for (int64_t i = 0; i < products->count; i++) MR_TRY(run_one(products, &products->shape[i]));
-  return MR_OK;
+  return products->device->finish_sync(products->device);
 }
 
 double mr_products_operations(const mr_products *products, int batched) {

@@ -18,8 +18,8 @@ typedef struct mr_products mr_products;
 mr_status mr_products_new(mr_tape *tape, mr_tensor *root, mr_products **products);
 void mr_products_release(mr_products *products);
 
-/* Works them all out once, in the order of the recording. */
-mr_status mr_products_run(mr_products *products);
+/* Works them all out once, in the order of the recording; done at return. */
+mr_status mr_products_run_sync(mr_products *products);
 
 /* Multiplications and additions of one run, by kind: single products and batches of small ones. */
 double mr_products_operations(const mr_products *products, int batched);

@@ -1,5 +1,5 @@
-/* Where the time of recorded calls goes: per operation, forward and backward. A tape without a
- * profile, which is the usual one, asks for no clock. */
+/* Where the time of recorded calls goes: per operation, forward and backward. With a profile each
+ * call waits for the device; a tape without one, which is the usual one, asks for no clock. */
 #ifndef MR_GRAD_PROFILE_H
 #define MR_GRAD_PROFILE_H
 

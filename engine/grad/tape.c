@@ -9,13 +9,24 @@
 
 static int is_tensor_kind(mr_argument_kind kind) { return kind <= MR_ARGUMENT_I64; }
 
+/* The first tensor says where the call runs; all others must lie there too. */
+static mr_status check_input(mr_call *call, const mr_tensor *tensor, const char *name) {
+  MR_TRY(mr_tensor_readable(tensor, name));
+  mr_device *device = mr_tensor_device(tensor);
+  if (!call->device) call->device = device;
+  if (device == call->device) return MR_OK;
+  return mr_call_fail(call, "%s lies on %s, the arguments before it on %s", name, device->name,
+                      call->device->name);
+}
+
 static mr_status check_inputs(mr_call *call) {
   const mr_op *op = call->op;
+  call->device = NULL;
   for (int i = 0; i < op->arguments; i++)
     if (is_tensor_kind(op->argument[i].kind) && call->tensor[i])
-      MR_TRY(mr_tensor_readable(call->tensor[i], op->argument[i].name));
+      MR_TRY(check_input(call, call->tensor[i], op->argument[i].name));
   for (int64_t i = 0; i < call->more_count; i++)
-    MR_TRY(mr_tensor_readable(call->more[i], "an element of the list"));
+    MR_TRY(check_input(call, call->more[i], "an element of the list"));
   return MR_OK;
 }
 
@@ -49,6 +60,11 @@ static void drop_saved(mr_call *call) {
   }
 }
 
+static void drop_output(mr_call *call) {
+  mr_tensor_release(call->output);
+  call->output = NULL;
+}
+
 static mr_status apply(mr_tape *tape, mr_call *call) {
   mr_status status = run_forward(call);
   mr_node *node = NULL;
@@ -62,10 +78,7 @@ static mr_status apply(mr_tape *tape, mr_call *call) {
     }
   }
   drop_saved(call);
-  if (status != MR_OK) {
-    mr_tensor_release(call->output);
-    call->output = NULL;
-  }
+  if (status != MR_OK) drop_output(call);
   return status;
 }
 
@@ -73,6 +86,10 @@ mr_status mr_tape_apply(mr_tape *tape, mr_call *call) {
   if (!tape->profile) return apply(tape, call);
   double began = mr_clock_seconds();
   mr_status status = apply(tape, call);
+  if (status == MR_OK) {
+    status = call->device->finish_sync(call->device);
+    if (status != MR_OK) drop_output(call);
+  }
   mr_profile_row *row = mr_profile_find(tape->profile, call->op);
   if (row) row->forward += mr_clock_seconds() - began;
   if (row) row->calls++;

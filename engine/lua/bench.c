@@ -46,7 +46,7 @@ static int new_products(lua_State *L) {
 static int run_products(lua_State *L) {
   mr_products *products = check_products(L);
   double began = mr_clock_seconds();
-  MR_LUA_TRY(L, mr_products_run(products));
+  MR_LUA_TRY(L, mr_products_run_sync(products));
   lua_pushnumber(L, mr_clock_seconds() - began);
   return 1;
 }

@@ -130,7 +130,7 @@ static int positional_count(const mr_op *op) {
 static int apply(lua_State *L) {
   const mr_op *op = lua_touserdata(L, lua_upvalueindex(1));
   mr_context *context = mr_lua_context(L);
-  mr_call call = {.op = op, .device = context->device};
+  mr_call call = {.op = op};
   int options = positional_count(op) + 1, position = 0, seen = 0;
   check_options(L, op, options);
   lua_settop(L, options);
