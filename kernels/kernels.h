@@ -67,6 +67,10 @@ typedef struct mr_kernels {
   int (*add_scaled)(const mr_launch *l, int64_t n, double alpha, const void *x, void *y);
   /* y = alpha x; y may be x */
   int (*scale)(const mr_launch *l, int64_t n, double alpha, const void *x, void *y);
+  /* y[j][i] = alpha (x[0][i] + x[1][i] + ...), summed in this order, for each of `outputs` arrays
+   * y[j]; arrays of y may be arrays of x */
+  int (*sum_parts)(const mr_launch *l, int64_t n, double alpha, int parts, const void *const *x,
+                   int outputs, void *const *y);
   int (*from_f32)(const mr_launch *l, int64_t n, const float *x, void *y);
   int (*from_f64)(const mr_launch *l, int64_t n, const double *x, void *y);
 

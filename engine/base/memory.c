@@ -94,6 +94,8 @@ void mr_memory_release(void *block) {
   give(raw, total_of(bytes));
 }
 
+void mr_memory_count(int64_t bytes) { account(bytes); }
+
 mr_memory_use mr_memory_used(void) {
   return (mr_memory_use){atomic_load(&live_bytes), atomic_load(&peak_bytes),
                          atomic_load(&requests)};

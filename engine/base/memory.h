@@ -1,7 +1,8 @@
 /* The one allocator of the engine. Every byte that the engine asks for on the host passes here,
  * so live and peak bytes are known and any request can be made to fail.
  *
- * Invariant: live = sum of the sizes of the blocks that are allocated and not yet released. */
+ * Invariant: live = sum of the sizes of the blocks that are allocated and not yet released, and of
+ * what mr_memory_count was told. */
 #ifndef MR_BASE_MEMORY_H
 #define MR_BASE_MEMORY_H
 
@@ -30,6 +31,10 @@ mr_status mr_memory_copy_string(const char *text, char **copy);
 
 /* Gives a block back; NULL does nothing. Debug builds overwrite it first. */
 void mr_memory_release(void *block);
+
+/* Counts bytes that came from elsewhere and serve like a block, such as this rank's part of shared
+ * memory; below 0 when they are given back. */
+void mr_memory_count(int64_t bytes);
 
 mr_memory_use mr_memory_used(void);
 void mr_memory_reset_peak(void);

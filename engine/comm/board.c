@@ -112,6 +112,8 @@ static mr_status compare_collective(shared_board *board, mr_handle *handle, int 
       handle->missing = m;
     } else if (!mr_record_agrees(&at->record, &handle->record)) {
       differ = 1;
+    } else if (!mr_record_meets_in_window(&at->record, &handle->record)) {
+      handle->window = NULL;
     }
   }
   mr_status status = MR_OK;

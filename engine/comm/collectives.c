@@ -115,9 +115,11 @@ mr_status mr_group_barrier_async(mr_group *group, const char *line, mr_handle **
 
 /* ---- splits ---- */
 
-/* Waits for what was posted. */
-static mr_status complete(mr_status posted, mr_handle *handle) {
-  if (posted != MR_OK) return posted;
+mr_status mr_group_agree(mr_group *group, mr_collective kind, int64_t count, const char *line) {
+  mr_record record = new_record(kind, line);
+  mr_handle *handle = NULL;
+  record.count = count;
+  MR_TRY(mr_handle_post(group, &record, NULL, NULL, &handle));
   mr_status status = mr_handle_wait(handle);
   mr_handle_release(handle);
   return status;
@@ -133,10 +135,7 @@ static mr_status make_child(mr_group *parent, int color, int key, mr_group *chil
 mr_status mr_group_split(mr_group *parent, int color, int key, const char *line, mr_group **group) {
   *group = NULL;
   if (color < -1) return mr_fail(MR_ERROR_ARGUMENT, "split: a colour of %d is below -1", color);
-  mr_record record = new_record(MR_SPLIT, line);
-  mr_handle *handle = NULL;
-  mr_status posted = mr_handle_post(parent, &record, NULL, NULL, &handle);
-  MR_TRY(complete(posted, handle));
+  MR_TRY(mr_group_agree(parent, MR_SPLIT, 0, line));
   char name[256];
   (void)snprintf(name, sizeof name, "group %d of %s", color, parent->name);
   mr_group *child = NULL;

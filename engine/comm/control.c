@@ -23,10 +23,11 @@ static mr_status announce(mr_board *board, mr_handle *handle, int *done) {
   return handle->group->world->transport->exchange(handle, made->theirs, &made->request);
 }
 
-static mr_status compare_all(const mr_handle *handle, const mr_record *records) {
+static mr_status compare_all(mr_handle *handle, const mr_record *records) {
   int differ = 0;
   for (int m = 0; m < handle->group->size; m++) {
     differ |= !mr_record_agrees(&records[m], &handle->record);
+    if (!mr_record_meets_in_window(&records[m], &handle->record)) handle->window = NULL;
   }
   if (!differ) return MR_OK;
   void *arrived = NULL;

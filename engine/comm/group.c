@@ -61,6 +61,8 @@ void mr_group_release(mr_group *group) {
   if (!group || --group->references > 0) return;
   mr_world *world = group->world;
   mr_board_release(group->board);
+  mr_group_release(group->local);
+  mr_group_release(group->across);
   mr_memory_release(group->sends);
   mr_memory_release(group->receives);
   mr_memory_release(group->members);

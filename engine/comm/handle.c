@@ -77,6 +77,10 @@ static void divide(const mr_handle *handle) {
   }
 }
 
+static int is_mean(const mr_handle *handle) {
+  return handle->record.reduction == MR_MEAN && handle->group->size > 1;
+}
+
 /* A message of a rank to itself: the receive looks for its send and copies. */
 static mr_status meet_self(mr_handle *receive) {
   for (mr_handle *send = receive->group->world->first; send; send = send->next) {
@@ -137,14 +141,20 @@ static mr_status start(mr_handle *handle) {
     return MR_OK;
   }
   handle->stage = MR_STARTED;
-  return group->world->transport->start(handle);
+  if (!handle->window) return group->world->transport->start(handle);
+  mr_window_start(handle);
+  return MR_OK;
 }
 
 static mr_status move_data(mr_handle *handle) {
   int done = 0;
-  MR_TRY(handle->group->world->transport->test(handle, &done));
+  if (handle->window) {
+    MR_TRY(mr_window_test(handle, &done));
+  } else {
+    MR_TRY(handle->group->world->transport->test(handle, &done));
+  }
   if (!done) return MR_OK;
-  if (handle->record.reduction == MR_MEAN && handle->group->size > 1) divide(handle);
+  if (!handle->window && is_mean(handle)) divide(handle);
   end(handle, MR_OK);
   return MR_OK;
 }
@@ -219,6 +229,7 @@ mr_status mr_handle_post(mr_group *group, const mr_record *record, const void *d
   made->data = data;
   made->result = result;
   made->missing = -1;
+  mr_window_place(made);
   *world->last = made;
   world->last = &made->next;
   mr_status status = progress(world);

@@ -1,8 +1,8 @@
 #include "comm/ledger.h"
 
 static const char *const names[MR_COLLECTIVE_COUNT] = {
-    "all_reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all",
-    "send",       "receive",   "barrier",    "split",          "close"};
+    "all_reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all", "send",
+    "receive",    "barrier",   "split",      "window",         "close"};
 
 const char *mr_collective_name(mr_collective kind) { return names[kind]; }
 

@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-/* The operations of a group. The first nine are a caller's; the last two are posted by
- * mr_group_split and mr_comm_close, so that they are compared like the others. */
+/* The operations of a group. The first eight are a caller's; the others are posted by
+ * mr_group_split, mr_window_open and mr_comm_close, so that they are compared like the others. */
 typedef enum mr_collective {
   MR_ALL_REDUCE,
   MR_BROADCAST,
@@ -17,6 +17,7 @@ typedef enum mr_collective {
   MR_RECEIVE,
   MR_BARRIER,
   MR_SPLIT,
+  MR_WINDOW,
   MR_CLOSE,
   MR_COLLECTIVE_COUNT
 } mr_collective;

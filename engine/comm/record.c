@@ -45,6 +45,10 @@ const char *mr_record_text(const mr_group *group, const mr_record *record,
     put(&w, mr_dtype_name((mr_dtype)record->dtype));
     put_number(&w, " x ", record->count);
   }
+  if (record->kind == MR_WINDOW) {
+    put_number(&w, " of ", record->count);
+    put(&w, " bytes");
+  }
   if (record->peer >= 0) {
     int rank = group->members[record->peer];
     put_number(&w, record->kind == MR_SEND ? " to rank " : " from rank ", rank);
@@ -60,6 +64,10 @@ const char *mr_record_text(const mr_group *group, const mr_record *record,
 int mr_record_agrees(const mr_record *a, const mr_record *b) {
   return a->kind == b->kind && a->dtype == b->dtype && a->count == b->count &&
          a->reduction == b->reduction && a->peer == b->peer && a->tag == b->tag;
+}
+
+int mr_record_meets_in_window(const mr_record *a, const mr_record *b) {
+  return a->window != 0 && a->window == b->window && a->place == b->place;
 }
 
 int mr_record_meets(const mr_record *a, const mr_record *b) {

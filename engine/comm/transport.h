@@ -11,6 +11,7 @@
 #include "comm/comm.h"
 #include "comm/presence.h"
 #include "comm/record.h"
+#include "comm/window.h"
 
 typedef struct mr_world mr_world;
 typedef struct mr_transport mr_transport;
@@ -27,6 +28,21 @@ typedef enum mr_stage {
   MR_DONE       /* `status` holds */
 } mr_stage;
 
+/* How far this member's share of a reduction in a window is. */
+typedef enum mr_share_step {
+  MR_SHARE_SUM,     /* over the members of the host */
+  MR_SHARE_CROSS,   /* with the other hosts' sums */
+  MR_SHARE_PUBLISH, /* the sum is stored; the others may know */
+  MR_SHARE_WAIT     /* for the others' shares */
+} mr_share_step;
+
+typedef struct mr_share {
+  int64_t ticket; /* of the reduction, in its window */
+  int64_t first, count;
+  mr_share_step step;
+  mr_handle *crossing; /* what the transport is given; NULL unless the step is MR_SHARE_CROSS */
+} mr_share;
+
 struct mr_handle {
   int references; /* the caller's and, until MR_DONE, the queue's */
   mr_group *group;
@@ -37,12 +53,14 @@ struct mr_handle {
   void *result;     /* what it gets; the same buffer for operations in place */
   mr_stage stage;
   mr_status status;
-  char *message;   /* of a failure; NULL when there was no memory to keep it */
-  int missing;     /* while announced: a member whose record has not come, or -1 */
-  double disputed; /* when a disagreement was first seen, or 0 */
-  void *exchange;  /* the board's, while announced */
-  void *transfer;  /* the transport's, while started */
-  mr_handle *next; /* in the queue of the world */
+  char *message;     /* of a failure; NULL when there was no memory to keep it */
+  int missing;       /* while announced: a member whose record has not come, or -1 */
+  double disputed;   /* when a disagreement was first seen, or 0 */
+  void *exchange;    /* the board's, while announced */
+  mr_window *window; /* in which the data are reduced, or NULL: by the transport */
+  mr_share share;    /* while started in a window */
+  void *transfer;    /* the transport's, while started */
+  mr_handle *next;   /* in the queue of the world */
 };
 
 struct mr_group {
@@ -57,6 +75,14 @@ struct mr_group {
   mr_ledger ledger;
   mr_board *board;     /* NULL when the group has one member */
   void *communicators; /* the transport's */
+
+  mr_window *windows; /* that are open, borrowed */
+  int windows_opened; /* so far */
+  /* Once a window was asked for: how many members of each host sum (0 before), the most members
+   * that a host has, and, on several hosts, communicators among the members of this host and
+   * among those of all hosts that sum the same share (NULL for a member that sums none). */
+  int summing, most_local;
+  mr_group *local, *across;
 };
 
 struct mr_world {
@@ -115,6 +141,15 @@ mr_status mr_group_finish(mr_group *group);
  * to move it on. *handle is the caller's. */
 mr_status mr_handle_post(mr_group *group, const mr_record *record, const void *data, void *result,
                          mr_handle **handle);
+
+/* Posts a record without data and waits until all members agreed on it. */
+mr_status mr_group_agree(mr_group *group, mr_collective kind, int64_t count, const char *line);
+
+/* Reductions in windows. Place: looks for the window that a new operation's data lie in, and notes
+ * it in its record. Start and test: as a transport's, the mean's division included. */
+void mr_window_place(mr_handle *handle);
+void mr_window_start(mr_handle *handle);
+mr_status mr_window_test(mr_handle *handle, int *done);
 
 /* Makes every pending and later operation fail with `status` and the recorded message. */
 void mr_world_break(mr_world *world, mr_status status);

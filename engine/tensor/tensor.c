@@ -34,12 +34,27 @@ mr_status mr_storage_adopt(mr_device *device, void *memory, int64_t bytes,
   return MR_OK;
 }
 
-void mr_storage_release(mr_storage *storage) {
-  if (!storage || --storage->references > 0) return;
+static void give_memory_back(mr_storage *storage) {
   if (storage->release)
     storage->release(storage->owner, storage->memory);
   else
     storage->device->release(storage->device, storage->memory);
+}
+
+mr_status mr_storage_move(mr_storage *storage, void *memory,
+                          void (*release)(void *owner, void *memory), void *owner) {
+  mr_device *device = storage->device;
+  MR_TRY(device->copy(device, memory, storage->memory, storage->bytes));
+  give_memory_back(storage);
+  storage->memory = memory;
+  storage->release = release;
+  storage->owner = owner;
+  return MR_OK;
+}
+
+void mr_storage_release(mr_storage *storage) {
+  if (!storage || --storage->references > 0) return;
+  give_memory_back(storage);
   mr_memory_release(storage->mirror);
   mr_memory_release(storage);
 }

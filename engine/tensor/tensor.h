@@ -79,6 +79,11 @@ int64_t mr_shape_columns(const mr_shape *shape);
 mr_status mr_storage_adopt(mr_device *device, void *memory, int64_t bytes,
                            void (*release)(void *owner, void *memory), void *owner,
                            mr_storage **storage);
+/* Moves the contents into `memory` of the same device, at least as large, which someone else owns;
+ * every tensor over the storage follows. On failure nothing has changed, and memory stays the
+ * caller's; else `release(owner, memory)` is called at its end. */
+mr_status mr_storage_move(mr_storage *storage, void *memory,
+                          void (*release)(void *owner, void *memory), void *owner);
 void mr_storage_release(mr_storage *storage);
 
 /* A new tensor of zeros. Errors: MR_ERROR_ARGUMENT (shape), MR_ERROR_MEMORY. */

@@ -1,4 +1,6 @@
-/* Plain arrays: fill, add_scaled, scale and conversions. */
+/* Plain arrays: fill, add_scaled, scale, sums of several and conversions. */
+#include <string.h>
+
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/rows.h"
 
@@ -35,6 +37,32 @@ int MR_ROW(scale)(const mr_launch *l, int64_t n, double alpha, const void *x, vo
 #pragma omp parallel for num_threads(mr_threads(l, n)) schedule(static)
   for (int64_t first = 0; first < n; first += MR_BLOCK) {
     scale(mr_min(MR_BLOCK, n - first), (real)alpha, (const real *)x + first, (real *)y + first);
+  }
+  return 0;
+}
+
+enum { SUMMED = 1024 }; /* elements whose sums lie in the first cache until all are stored */
+
+static void sum_piece(int64_t n, int64_t first, real alpha, int parts, const void *const *x,
+                      real *restrict sum) {
+  const real *own = (const real *)x[0] + first;
+  for (int64_t i = 0; i < n; i++) sum[i] = own[i];
+  for (int part = 1; part < parts; part++) {
+    own = (const real *)x[part] + first;
+    for (int64_t i = 0; i < n; i++) sum[i] += own[i];
+  }
+  for (int64_t i = 0; i < n; i++) sum[i] *= alpha;
+}
+
+int MR_ROW(sum_parts)(const mr_launch *l, int64_t n, double alpha, int parts, const void *const *x,
+                      int outputs, void *const *y) {
+#pragma omp parallel for num_threads(mr_threads(l, n)) schedule(static)
+  for (int64_t first = 0; first < n; first += SUMMED) {
+    real sum[SUMMED];
+    const int64_t count = mr_min(SUMMED, n - first);
+    sum_piece(count, first, (real)alpha, parts, x, sum);
+    for (int j = 0; j < outputs; j++)
+      memcpy((real *)y[j] + first, sum, (size_t)count * sizeof(real));
   }
   return 0;
 }

@@ -8,7 +8,7 @@
 /* EACH(row) for every row of mr_kernels */
 /* clang-format off */
 #define MR_CPU_ROWS(EACH)                                                                      \
-  EACH(fill) EACH(add_scaled) EACH(scale) EACH(from_f32) EACH(from_f64)                        \
+  EACH(fill) EACH(add_scaled) EACH(scale) EACH(sum_parts) EACH(from_f32) EACH(from_f64)        \
   EACH(add) EACH(add_backward) EACH(multiply) EACH(multiply_backward)                          \
   EACH(gemm) EACH(gemms) EACH(linear) EACH(linear_backward)                                                \
   EACH(relu) EACH(relu_backward) EACH(gelu) EACH(gelu_backward) EACH(silu) EACH(silu_backward) \

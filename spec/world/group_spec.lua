@@ -108,6 +108,7 @@ describe("the ledger", function()
       receive = { calls = 1, bytes = 24 },
       barrier = { calls = 2, bytes = 0 },
       split = { calls = 0, bytes = 0 },
+      window = { calls = 0, bytes = 0 },
       close = { calls = 0, bytes = 0 },
     }, group:ledger())
   end)

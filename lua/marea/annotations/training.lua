@@ -78,7 +78,8 @@ function unit:clip(maximum) end
 ---@field overlap? boolean send while backward goes on; the bits are the same (default true)
 
 --- Follows the parameters of a unit from now on, and guards its steps; all ranks of the group make
---- theirs together.
+--- theirs together. Ranks of one host then hold the gradients in memory that they share, where
+--- there is any, and sum them in place, in rank order.
 --- Errors, code 1: a unit that a reducer follows already, options that cannot be.
 ---@param unit marea.unit
 ---@param group marea.group
@@ -125,6 +126,12 @@ function reducer:end_window() end
 --- The buckets in the order in which they are sent: from the last parameter to the first.
 ---@return marea.bucket[] buckets
 function reducer:buckets() end
+
+--- How the gradients are reduced: "one process", "shared window", "shared windows, MPI between
+--- hosts" or "MPI".
+---@return string way
+---@return string why what was in the way of a shared window; "" for nothing
+function reducer:way() end
 
 --- Stops following the unit. A <close> variable and the collector call it too.
 function reducer:close() end
