@@ -45,16 +45,17 @@ typedef struct mr_dropout {
   const int32_t *positions; /* [rows] positions within the sequence */
 } mr_dropout;
 
-/* y, p, g: see the rows. `step` counts from 1. Decoupled decay: p -= lr * decay * p. */
+/* y, p, g: see the rows. `step` counts from 1. Decoupled decay: p -= lr * decay * p. The gradient
+ * is `factor` times g, rounded to the dtype: clipping costs no pass of its own. */
 typedef struct mr_adamw {
-  double lr, beta1, beta2, epsilon, decay;
+  double lr, beta1, beta2, epsilon, decay, factor;
   int64_t step;
 } mr_adamw;
 
-/* g' = g + decay p; v = momentum v + g'; p -= lr (nesterov ? g' + momentum v : v).
+/* g' = factor g + decay p; v = momentum v + g'; p -= lr (nesterov ? g' + momentum v : v).
  * The first step (first != 0) starts v at g'. With momentum 0, v is NULL and p -= lr g'. */
 typedef struct mr_sgd {
-  double lr, momentum, decay;
+  double lr, momentum, decay, factor;
   int nesterov, first;
 } mr_sgd;
 
@@ -97,16 +98,19 @@ typedef struct mr_kernels {
                          const void *x, const void *w, const void *dy, void *dx, void *dw,
                          void *db);
 
+  /* with fresh, dx may be dy */
   int (*relu)(const mr_launch *l, int64_t n, const void *x, void *y);
-  int (*relu_backward)(const mr_launch *l, int64_t n, const void *x, const void *dy, void *dx);
+  int (*relu_backward)(const mr_launch *l, int fresh, int64_t n, const void *x, const void *dy,
+                       void *dx);
   int (*gelu)(const mr_launch *l, int64_t n, const void *x, void *y); /* tanh form */
   int (*gelu_backward)(const mr_launch *l, int fresh, int64_t n, const void *x, const void *dy,
                        void *dx);
   int (*silu)(const mr_launch *l, int64_t n, const void *x, void *y);
-  int (*silu_backward)(const mr_launch *l, int64_t n, const void *x, const void *dy, void *dx);
+  int (*silu_backward)(const mr_launch *l, int fresh, int64_t n, const void *x, const void *dy,
+                       void *dx);
 
   /* over the last axis; mean, rstd: real[rows], written by the forward; w, b: [cols], b may be
-   * NULL */
+   * NULL; with fresh, dx may be dy */
   int (*layer_norm)(const mr_launch *l, int64_t rows, int64_t cols, double epsilon, const void *x,
                     const void *w, const void *b, void *y, void *mean, void *rstd);
   int (*layer_norm_backward)(const mr_launch *l, int fresh, int64_t rows, int64_t cols,
@@ -114,7 +118,7 @@ typedef struct mr_kernels {
                              const void *dy, void *dx, void *dw, void *db);
   int (*rms_norm)(const mr_launch *l, int64_t rows, int64_t cols, double epsilon, const void *x,
                   const void *w, void *y, void *rstd);
-  int (*rms_norm_backward)(const mr_launch *l, int64_t rows, int64_t cols, const void *x,
+  int (*rms_norm_backward)(const mr_launch *l, int fresh, int64_t rows, int64_t cols, const void *x,
                            const void *w, const void *rstd, const void *dy, void *dx, void *dw);
   int (*softmax)(const mr_launch *l, int64_t rows, int64_t cols, const void *x, void *y);
   int (*softmax_backward)(const mr_launch *l, int64_t rows, int64_t cols, const void *y,
@@ -128,10 +132,11 @@ typedef struct mr_kernels {
                             const void *v, const void *out, const void *lse, const void *dout,
                             void *dq, void *dk, void *dv);
 
+  /* with fresh, dx may be dy */
   int (*dropout)(const mr_launch *l, int64_t rows, int64_t cols, const mr_dropout *d, const void *x,
                  void *y);
-  int (*dropout_backward)(const mr_launch *l, int64_t rows, int64_t cols, const mr_dropout *d,
-                          const void *dy, void *dx);
+  int (*dropout_backward)(const mr_launch *l, int fresh, int64_t rows, int64_t cols,
+                          const mr_dropout *d, const void *dy, void *dx);
 
   /* y[rows, cols] = w[ids[row]]; ids were checked against w's rows by the caller */
   int (*embedding)(const mr_launch *l, int64_t rows, int64_t cols, const int32_t *ids,
@@ -139,7 +144,8 @@ typedef struct mr_kernels {
   int (*embedding_backward)(const mr_launch *l, int64_t rows, int64_t cols, int64_t vocabulary,
                             const int32_t *ids, const void *dy, void *dw);
 
-  /* loss[row] = lse[row] - x[row, target]; 0 where the target is negative (ignored) */
+  /* loss[row] = lse[row] - x[row, target]; 0 where the target is negative (ignored); with fresh,
+   * dx may be x */
   int (*cross_entropy)(const mr_launch *l, int64_t rows, int64_t cols, const void *x,
                        const int32_t *targets, void *loss, void *lse);
   int (*cross_entropy_backward)(const mr_launch *l, int fresh, int64_t rows, int64_t cols,

@@ -18,7 +18,7 @@
 #define MR_POOL_KEEPS 1
 #endif
 
-enum { ALIGNMENT = 64, STEPS = 8, CLASSES = 64 * STEPS };
+enum { ALIGNMENT = 64, STEPS = 8, CLASSES = 64 * STEPS, SLACK = 8 };
 
 static const size_t HUGE_PAGE = (size_t)2 << 20; /* of x86-64 and of most arm64 */
 
@@ -94,7 +94,8 @@ static void *take_from_system(size_t rounded) {
 }
 
 static void *take_new(size_t rounded) {
-  shrink(used_bytes > high_bytes ? used_bytes : high_bytes);
+  size_t high = used_bytes > high_bytes ? used_bytes : high_bytes;
+  shrink(high + high / SLACK);
   void *block = take_from_system(rounded);
   if (block) return block;
   shrink(0);

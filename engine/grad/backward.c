@@ -112,8 +112,8 @@ static mr_status check_node(mr_node *node) {
 
 static mr_status check_leaf(void *context, mr_node *node, mr_tensor *input, int argument) {
   backward_run *run = context;
-  if (input->origin) return MR_OK;
   input->uses = 0;
+  if (input->origin) return MR_OK;
   mr_watch *watch = input->watch;
   if (!watch || argument < 0) return MR_OK;
   MR_TRY(note_watch(run, watch));
@@ -124,7 +124,7 @@ static mr_status count_use(void *context, mr_node *node, mr_tensor *input, int a
   (void)context;
   (void)node;
   (void)argument;
-  if (!input->origin) input->uses++;
+  input->uses++;
   return MR_OK;
 }
 
@@ -174,13 +174,30 @@ static mr_status pass_gradient(mr_call *call, int i, int *passed) {
                         mr_tensor_data(input->gradient));
 }
 
+/* Whether nobody reads the value any more: no other call of this backward, no view, nobody who
+ * asked to keep it, and not the call that made it. */
+static int is_last_reader(const mr_tensor *input) {
+  return input->uses == 1 && !input->keep && input->storage->references == 1 &&
+         !node_of(input)->call.op->reads_output;
+}
+
+/* Memory for a gradient that is wholly written: what holds a value that ends with this call, or
+ * new memory. */
+static mr_status place_gradient(const mr_call *call, int i) {
+  mr_tensor *input = call->tensor[i], *output = call->output;
+  if ((call->op->takes_over >> i & 1U) && !output->keep && !stands_twice(call, i))
+    return mr_tensor_view(output->gradient, 0, &input->shape, &input->gradient);
+  if ((call->op->overwrites >> i & 1U) && is_last_reader(input))
+    return mr_tensor_view(input, 0, &input->shape, &input->gradient);
+  return mr_tensor_new_raw(call->device, input->dtype, &input->shape, &input->gradient);
+}
+
 static mr_status prepare_gradient(mr_call *call, int i) {
-  mr_tensor *input = call->tensor[i];
   if ((call->op->writes >> i & 1U) && is_first(call, i)) {
-    MR_TRY(mr_tensor_new_raw(call->device, input->dtype, &input->shape, &input->gradient));
+    MR_TRY(place_gradient(call, i));
     call->fresh |= 1U << i;
   }
-  return gradient_pointer(input, &call->gradient[i]);
+  return gradient_pointer(call->tensor[i], &call->gradient[i]);
 }
 
 static mr_status prepare_gradients(mr_call *call) {

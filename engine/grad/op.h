@@ -54,9 +54,12 @@ typedef struct mr_op {
   int arguments;
   mr_argument argument[MR_OP_MAX_ARGUMENTS];
   /* Bits of arguments. writes: backward writes the gradient instead of adding to it where
-   * call->fresh says so. passes: the gradient is the output's own, where the sizes are equal. */
-  unsigned writes, passes;
-  int is_view; /* `forward` sets output itself, sharing its input's storage */
+   * call->fresh says so; then takes_over: it may lie where the output's gradient lies, and
+   * overwrites: where the argument's value lies. passes: the gradient is the output's own, where
+   * the sizes are equal. */
+  unsigned writes, takes_over, overwrites, passes;
+  int reads_output; /* backward reads the output's value */
+  int is_view;      /* `forward` sets output itself, sharing its input's storage */
   /* Shape and dtype of the output; MR_ERROR_ARGUMENT or MR_ERROR_CONTENT on bad arguments. */
   mr_status (*result)(mr_call *call, mr_shape *shape, mr_dtype *dtype);
   mr_status (*forward)(mr_call *call);

@@ -59,7 +59,8 @@ static int make_adamw(lua_State *L) {
 }
 
 static int step(lua_State *L) {
-  MR_LUA_TRY(L, mr_optimizer_step(check_optimizer(L, 1), luaL_checknumber(L, 2)));
+  MR_LUA_TRY(
+      L, mr_optimizer_step(check_optimizer(L, 1), luaL_checknumber(L, 2), luaL_optnumber(L, 3, 1)));
   return 0;
 }
 

@@ -151,6 +151,13 @@ static int change_clip(lua_State *L) {
   return 1;
 }
 
+static int read_clip_factor(lua_State *L) {
+  double maximum = luaL_checknumber(L, 2), norm = luaL_checknumber(L, 3);
+  luaL_argcheck(L, maximum > 0, 2, "the largest norm must be above 0");
+  lua_pushnumber(L, mr_clip_factor(maximum, norm));
+  return 1;
+}
+
 static int change_zero(lua_State *L) {
   MR_LUA_TRY(L, mr_unit_zero_gradients(mr_lua_check_unit(L, 1)));
   return 0;
@@ -167,6 +174,7 @@ void mr_lua_open_unit(lua_State *L) {
                                      {"zero_grad", change_zero},
                                      {"norm", read_norm},
                                      {"clip", change_clip},
+                                     {"clip_factor", read_clip_factor},
                                      {NULL, NULL}};
   static const luaL_Reg metamethods[] = {{"__gc", collect}, {"__tostring", to_text}, {NULL, NULL}};
   mr_lua_define_type(L, type_name, methods, metamethods);

@@ -63,7 +63,7 @@ struct mr_tensor {
   mr_tensor *gradient;    /* owned; NULL until one arrives */
   mr_origin *origin;      /* owned reference; NULL for leaves */
   struct mr_watch *watch; /* borrowed from whoever made the leaf; NULL for others */
-  int64_t uses;           /* during a backward: contributions to a leaf's gradient still to come */
+  int64_t uses; /* of this backward: calls that take it in; of a leaf, those still to come */
 };
 
 /* Number of elements; MR_ERROR_ARGUMENT on a negative extent, too many axes or overflow. */

@@ -9,7 +9,7 @@ enum { MAX_STATES = 2 };
 
 typedef struct step {
   int64_t first, count; /* elements */
-  double lr, decay;
+  double lr, decay, factor;
 } step;
 
 struct mr_optimizer {
@@ -34,6 +34,7 @@ static mr_status update_sgd(mr_optimizer *o, const step *part) {
   mr_sgd settings = {.lr = part->lr,
                      .momentum = o->sgd.momentum,
                      .decay = part->decay,
+                     .factor = part->factor,
                      .nesterov = o->sgd.nesterov,
                      .first = o->steps == 0};
   return MR_KERNEL(o->unit->device, o->unit->dtype, sgd, part->count, &settings,
@@ -47,6 +48,7 @@ static mr_status update_adamw(mr_optimizer *o, const step *part) {
                        .beta2 = o->adamw.beta2,
                        .epsilon = o->adamw.epsilon,
                        .decay = part->decay,
+                       .factor = part->factor,
                        .step = o->steps + 1};
   return MR_KERNEL(o->unit->device, o->unit->dtype, adamw, part->count, &settings,
                    elements(o->unit->gradients, part->first),
@@ -137,26 +139,30 @@ static int decays(const mr_optimizer *optimizer, int64_t range) {
 
 /* Neighbouring ranges with the same decay are one call: gaps between them hold zeros, which no
  * update moves. */
-static mr_status update_runs(mr_optimizer *optimizer, double lr) {
+static mr_status update_runs(mr_optimizer *optimizer, double lr, double factor) {
   const mr_unit *unit = optimizer->unit;
   for (int64_t i = 0, next; i < unit->ranges; i = next) {
     int decay = decays(optimizer, i);
     for (next = i + 1; next < unit->ranges && decays(optimizer, next) == decay;) next++;
     int64_t first = unit->range[i].offset;
     int64_t last = next < unit->ranges ? unit->range[next].offset : unit->count;
-    step part = {first, last - first, lr, decay ? optimizer->decay : 0};
+    step part = {first, last - first, lr, decay ? optimizer->decay : 0, factor};
     MR_TRY(optimizer->update(optimizer, &part));
   }
   return MR_OK;
 }
 
-mr_status mr_optimizer_step(mr_optimizer *optimizer, double lr) {
+mr_status mr_optimizer_step(mr_optimizer *optimizer, double lr, double factor) {
   mr_unit *unit = optimizer->unit;
   if (!(lr >= 0) || !isfinite(lr))
     return mr_fail(MR_ERROR_ARGUMENT, "lr must be a finite number of at least 0, got %g", lr);
+  if (!(factor >= 0) || !isfinite(factor))
+    return mr_fail(MR_ERROR_ARGUMENT,
+                   "a factor of the gradients must be a finite number of at least 0, got %g",
+                   factor);
   if (unit->guard.check) MR_TRY(unit->guard.check(unit->guard.owner));
   mr_tensor_changed(unit->values);
-  MR_TRY(update_runs(optimizer, lr));
+  MR_TRY(update_runs(optimizer, lr, factor));
   optimizer->steps++;
   return MR_OK;
 }

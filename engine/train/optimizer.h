@@ -33,9 +33,10 @@ mr_status mr_optimizer_new_adamw(mr_unit *unit, const mr_adamw_settings *setting
 /* NULL does nothing. */
 void mr_optimizer_release(mr_optimizer *optimizer);
 
-/* One step with learning rate `lr`. Errors: MR_ERROR_ARGUMENT when lr is negative or not finite,
- * or when the gradients are not ready (guard). */
-mr_status mr_optimizer_step(mr_optimizer *optimizer, double lr);
+/* One step with learning rate `lr` on `factor` times the gradients, which stay as they are.
+ * Errors: MR_ERROR_ARGUMENT when lr or factor is negative or not finite, or when the gradients are
+ * not ready (guard). */
+mr_status mr_optimizer_step(mr_optimizer *optimizer, double lr, double factor);
 
 int64_t mr_optimizer_steps(const mr_optimizer *optimizer);
 /* Sets the number of steps taken, after state tensors were restored. */

@@ -119,10 +119,14 @@ mr_status mr_unit_gradient_norm(mr_unit *unit, double *norm) {
   return MR_OK;
 }
 
+double mr_clip_factor(double maximum, double norm) {
+  if (!isfinite(norm)) return 1;
+  return fmin(1, maximum / (norm + 1e-6));
+}
+
 mr_status mr_unit_clip(mr_unit *unit, double maximum, double *norm) {
   MR_TRY(mr_unit_gradient_norm(unit, norm));
-  if (!isfinite(*norm)) return MR_OK;
-  double factor = maximum / (*norm + 1e-6);
+  double factor = mr_clip_factor(maximum, *norm);
   if (factor >= 1) return MR_OK;
   mr_tensor_changed(unit->gradients);
   void *gradients = mr_tensor_data(unit->gradients);

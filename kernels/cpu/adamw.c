@@ -12,6 +12,7 @@ typedef struct step {
   real rate;       /* lr / (1 - beta1^step) */
   real spread;     /* 1 / sqrt(1 - beta2^step) */
   real epsilon;
+  real factor; /* of the gradient */
 } step;
 
 static step step_of(const mr_adamw *o) {
@@ -22,14 +23,16 @@ static step step_of(const mr_adamw *o) {
                 .to_v = (real)(1 - o->beta2),
                 .rate = (real)(o->lr / first),
                 .spread = (real)(1 / sqrt(second)),
-                .epsilon = (real)o->epsilon};
+                .epsilon = (real)o->epsilon,
+                .factor = (real)o->factor};
 }
 
 static void update(int64_t n, step s, const real *restrict g, real *restrict p, real *restrict m,
                    real *restrict v) {
   for (int64_t i = 0; i < n; i++) {
-    m[i] += s.to_m * (g[i] - m[i]);
-    v[i] += s.to_v * (g[i] * g[i] - v[i]);
+    const real d = g[i] * s.factor;
+    m[i] += s.to_m * (d - m[i]);
+    v[i] += s.to_v * (d * d - v[i]);
     const real kept = p[i] * s.keep;
     p[i] = kept - s.rate * (m[i] / (sqrt(v[i]) * s.spread + s.epsilon));
   }

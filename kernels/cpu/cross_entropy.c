@@ -25,8 +25,8 @@ static real log_sum_exp(int64_t n, const real *x) {
   return highest + log(sum);
 }
 
-static inline void backward(int64_t n, int fresh, real lse, real dloss, const real *restrict x,
-                            real *restrict dx) {
+static inline void backward(int64_t n, int fresh, real lse, real dloss, const real *x, real *dx) {
+#pragma omp simd
   for (int64_t i = 0; i < n; i++) {
     const real d = dloss * mr_exp(x[i] - lse);
     dx[i] = fresh ? d : dx[i] + d;

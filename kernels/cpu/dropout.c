@@ -47,8 +47,8 @@ int MR_ROW(dropout)(const mr_launch *l, int64_t rows, int64_t cols, const mr_dro
   return 0;
 }
 
-int MR_ROW(dropout_backward)(const mr_launch *l, int64_t rows, int64_t cols, const mr_dropout *d,
-                             const void *dy, void *dx) {
+int MR_ROW(dropout_backward)(const mr_launch *l, int fresh, int64_t rows, int64_t cols,
+                             const mr_dropout *d, const void *dy, void *dx) {
 #pragma omp parallel for num_threads(mr_threads(l, 8 * rows * cols)) schedule(static)
   for (int64_t row = 0; row < rows; row++) {
     const real *from = (const real *)dy + row * cols;
@@ -58,7 +58,8 @@ int MR_ROW(dropout_backward)(const mr_launch *l, int64_t rows, int64_t cols, con
       masks(d, row, first, mask);
       const int64_t count = mr_min(CHANNELS, cols - first);
       for (int64_t j = 0; j < count; j++) {
-        to[first + j] += mask[j] == 0 ? 0 : mask[j] * from[first + j];
+        const real part = mask[j] == 0 ? 0 : mask[j] * from[first + j];
+        to[first + j] = fresh ? part : to[first + j] + part;
       }
     }
   }

@@ -13,8 +13,9 @@ static void forward(int64_t n, const real *restrict x, real *restrict y) {
   }
 }
 
-static inline void backward(int64_t n, int fresh, const real *restrict x, const real *restrict dy,
-                            real *restrict dx) {
+static inline void backward(int64_t n, int fresh, const real *restrict x, const real *dy,
+                            real *dx) {
+#pragma omp simd
   for (int64_t i = 0; i < n; i++) {
     const real square = x[i] * x[i];
     const real s = mr_sigmoid(TWICE_ROOT * x[i] * (1 + CUBIC * square));

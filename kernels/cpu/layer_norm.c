@@ -44,7 +44,7 @@ int MR_ROW(layer_norm)(const mr_launch *l, int64_t rows, int64_t cols, double ep
 
 /* With g = dy w and h = (x - mean) rstd: dx += rstd (g - mean of g - h (mean of g h)). */
 static inline void backward(int64_t n, int fresh, real mean, real rstd, const real *restrict x,
-                            const real *restrict w, const real *restrict dy, real *restrict dx) {
+                            const real *restrict w, const real *dy, real *dx) {
   const real share = 1 / (real)mr_max(1, n);
   real plain = 0, along = 0;
 #pragma omp simd reduction(+ : plain, along)
@@ -55,6 +55,7 @@ static inline void backward(int64_t n, int fresh, real mean, real rstd, const re
   }
   plain *= share;
   along *= share;
+#pragma omp simd
   for (int64_t i = 0; i < n; i++) {
     const real h = (x[i] - mean) * rstd;
     const real d = rstd * (dy[i] * w[i] - plain - h * along);
@@ -91,7 +92,9 @@ int MR_ROW(layer_norm_backward)(const mr_launch *l, int fresh, int64_t rows, int
                                 const void *x, const void *w, const void *mean, const void *rstd,
                                 const void *dy, void *dx, void *dw, void *db) {
   const real *means = mean, *rstds = rstd;
-  if (dx != NULL) {
+  if (dw != NULL) weight_gradient(l, rows, cols, x, mean, rstd, dy, dw);
+  if (db != NULL) mr_column_sums(l, rows, cols, dy, db);
+  if (dx != NULL) { /* last, since dx may be dy */
 #pragma omp parallel for num_threads(mr_threads(l, 2 * rows * cols)) schedule(static)
     for (int64_t row = 0; row < rows; row++) {
       const int64_t at = row * cols;
@@ -103,7 +106,5 @@ int MR_ROW(layer_norm_backward)(const mr_launch *l, int fresh, int64_t rows, int
       }
     }
   }
-  if (dw != NULL) weight_gradient(l, rows, cols, x, mean, rstd, dy, dw);
-  if (db != NULL) mr_column_sums(l, rows, cols, dy, db);
   return 0;
 }

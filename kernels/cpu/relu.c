@@ -6,9 +6,13 @@ static void forward(int64_t n, const real *restrict x, real *restrict y) {
   for (int64_t i = 0; i < n; i++) y[i] = x[i] < 0 ? 0 : x[i];
 }
 
-static void backward(int64_t n, const real *restrict x, const real *restrict dy,
-                     real *restrict dx) {
-  for (int64_t i = 0; i < n; i++) dx[i] += x[i] > 0 ? dy[i] : 0;
+static inline void backward(int64_t n, int fresh, const real *restrict x, const real *dy,
+                            real *dx) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; i++) {
+    const real d = x[i] > 0 ? dy[i] : 0;
+    dx[i] = fresh ? d : dx[i] + d;
+  }
 }
 
 int MR_ROW(relu)(const mr_launch *l, int64_t n, const void *x, void *y) {
@@ -19,11 +23,17 @@ int MR_ROW(relu)(const mr_launch *l, int64_t n, const void *x, void *y) {
   return 0;
 }
 
-int MR_ROW(relu_backward)(const mr_launch *l, int64_t n, const void *x, const void *dy, void *dx) {
+int MR_ROW(relu_backward)(const mr_launch *l, int fresh, int64_t n, const void *x, const void *dy,
+                          void *dx) {
 #pragma omp parallel for num_threads(mr_threads(l, n)) schedule(static)
   for (int64_t first = 0; first < n; first += MR_BLOCK) {
-    backward(mr_min(MR_BLOCK, n - first), (const real *)x + first, (const real *)dy + first,
-             (real *)dx + first);
+    const int64_t count = mr_min(MR_BLOCK, n - first);
+    const real *at = (const real *)x + first, *up = (const real *)dy + first;
+    if (fresh) {
+      backward(count, 1, at, up, (real *)dx + first);
+    } else {
+      backward(count, 0, at, up, (real *)dx + first);
+    }
   }
   return 0;
 }

@@ -32,13 +32,17 @@ int MR_ROW(rms_norm)(const mr_launch *l, int64_t rows, int64_t cols, double epsi
 }
 
 /* With g = dy w and h = x rstd: dx += rstd (g - h (mean of g h)). */
-static void backward(int64_t n, real rstd, const real *restrict x, const real *restrict w,
-                     const real *restrict dy, real *restrict dx) {
+static inline void backward(int64_t n, int fresh, real rstd, const real *restrict x,
+                            const real *restrict w, const real *dy, real *dx) {
   real along = 0;
 #pragma omp simd reduction(+ : along)
   for (int64_t i = 0; i < n; i++) along += dy[i] * w[i] * (x[i] * rstd);
   along /= (real)mr_max(1, n);
-  for (int64_t i = 0; i < n; i++) dx[i] += rstd * (dy[i] * w[i] - x[i] * rstd * along);
+#pragma omp simd
+  for (int64_t i = 0; i < n; i++) {
+    const real d = rstd * (dy[i] * w[i] - x[i] * rstd * along);
+    dx[i] = fresh ? d : dx[i] + d;
+  }
 }
 
 /* group[j] += sum of dy h over rows first .. end - 1, for `count` columns */
@@ -66,16 +70,22 @@ static void weight_gradient(const mr_launch *l, int64_t rows, int64_t cols, cons
   }
 }
 
-int MR_ROW(rms_norm_backward)(const mr_launch *l, int64_t rows, int64_t cols, const void *x,
-                              const void *w, const void *rstd, const void *dy, void *dx, void *dw) {
+int MR_ROW(rms_norm_backward)(const mr_launch *l, int fresh, int64_t rows, int64_t cols,
+                              const void *x, const void *w, const void *rstd, const void *dy,
+                              void *dx, void *dw) {
   const real *rstds = rstd;
-  if (dx != NULL) {
+  if (dw != NULL) weight_gradient(l, rows, cols, x, rstd, dy, dw);
+  if (dx != NULL) { /* last, since dx may be dy */
 #pragma omp parallel for num_threads(mr_threads(l, 2 * rows * cols)) schedule(static)
     for (int64_t row = 0; row < rows; row++) {
       const int64_t at = row * cols;
-      backward(cols, rstds[row], (const real *)x + at, w, (const real *)dy + at, (real *)dx + at);
+      const real *line = (const real *)x + at, *up = (const real *)dy + at;
+      if (fresh) {
+        backward(cols, 1, rstds[row], line, w, up, (real *)dx + at);
+      } else {
+        backward(cols, 0, rstds[row], line, w, up, (real *)dx + at);
+      }
     }
   }
-  if (dw != NULL) weight_gradient(l, rows, cols, x, rstd, dy, dw);
   return 0;
 }

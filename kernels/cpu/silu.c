@@ -7,11 +7,13 @@ static void forward(int64_t n, const real *restrict x, real *restrict y) {
   for (int64_t i = 0; i < n; i++) y[i] = x[i] * mr_sigmoid(x[i]);
 }
 
-static void backward(int64_t n, const real *restrict x, const real *restrict dy,
-                     real *restrict dx) {
+static inline void backward(int64_t n, int fresh, const real *restrict x, const real *dy,
+                            real *dx) {
+#pragma omp simd
   for (int64_t i = 0; i < n; i++) {
     const real s = mr_sigmoid(x[i]);
-    dx[i] += dy[i] * (s + x[i] * (s * (1 - s)));
+    const real d = dy[i] * (s + x[i] * (s * (1 - s)));
+    dx[i] = fresh ? d : dx[i] + d;
   }
 }
 
@@ -23,11 +25,17 @@ int MR_ROW(silu)(const mr_launch *l, int64_t n, const void *x, void *y) {
   return 0;
 }
 
-int MR_ROW(silu_backward)(const mr_launch *l, int64_t n, const void *x, const void *dy, void *dx) {
+int MR_ROW(silu_backward)(const mr_launch *l, int fresh, int64_t n, const void *x, const void *dy,
+                          void *dx) {
 #pragma omp parallel for num_threads(mr_threads(l, 8 * n)) schedule(static)
   for (int64_t first = 0; first < n; first += MR_BLOCK) {
-    backward(mr_min(MR_BLOCK, n - first), (const real *)x + first, (const real *)dy + first,
-             (real *)dx + first);
+    const int64_t count = mr_min(MR_BLOCK, n - first);
+    const real *at = (const real *)x + first, *up = (const real *)dy + first;
+    if (fresh) {
+      backward(count, 1, at, up, (real *)dx + first);
+    } else {
+      backward(count, 0, at, up, (real *)dx + first);
+    }
   }
   return 0;
 }

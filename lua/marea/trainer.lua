@@ -77,12 +77,14 @@ end
 
 local function finite(value) return value - value == 0 end
 
---- The norm of all gradients, which are clipped where the config says so.
----@return number norm before clipping
-function Trainer:gradient_norm()
-  local unit, limit = self.session.model.unit, self.config.clip_norm
-  if limit then return unit:clip(limit) end
-  return unit:norm()
+--- The norm of all gradients, before clipping.
+---@return number norm
+function Trainer:gradient_norm() return self.session.model.unit:norm() end
+
+-- Clips by the step, where the config says so: the gradients themselves stay as they are.
+local function step(session, lr, norm)
+  local limit = session.config.clip_norm
+  session.optimizer:step(lr, limit and session.model.unit:clip_factor(limit, norm))
 end
 
 ---@class marea.Shared
@@ -248,7 +250,7 @@ function Trainer:advance()
   local shared = self:share(norm)
   local skipped = session.recipe:at("loss", self.check_finite, self, update, shared)
   local lr = session.recipe:at("schedule", self.learning_rate, self, update)
-  if not skipped then session.optimizer:step(lr) end
+  if not skipped then step(session, lr, norm) end
   window:release()
   self.update, self.tokens_seen = update, self.tokens_seen + window.tokens
   self:count_position(update)

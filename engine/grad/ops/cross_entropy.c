@@ -42,6 +42,7 @@ const mr_op mr_op_cross_entropy = {
                   .kind = MR_ARGUMENT_I32,
                   .text = "[rows] classes from 0; -100 is ignored"}},
     .writes = 1U << X,
+    .overwrites = 1U << X,
     .result = result,
     .forward = forward,
     .backward = backward,

@@ -33,8 +33,8 @@ static mr_status forward(mr_call *call) {
 static mr_status backward(mr_call *call) {
   const mr_shape *x = &call->tensor[X]->shape;
   mr_dropout draw = draw_of(call);
-  return MR_CALL_KERNEL(call, dropout_backward, mr_shape_rows(x), mr_shape_columns(x), &draw,
-                        call->output_gradient, call->gradient[X]);
+  return MR_CALL_KERNEL(call, dropout_backward, call->fresh >> X & 1U, mr_shape_rows(x),
+                        mr_shape_columns(x), &draw, call->output_gradient, call->gradient[X]);
 }
 
 const mr_op mr_op_dropout = {
@@ -66,6 +66,8 @@ const mr_op mr_op_dropout = {
                   .kind = MR_ARGUMENT_I32,
                   .named = 1,
                   .text = "[rows] position of each row within its sequence"}},
+    .writes = 1U << X,
+    .takes_over = 1U << X,
     .result = result,
     .forward = forward,
     .backward = backward,

@@ -21,6 +21,7 @@ const mr_op mr_op_gelu = {
     .arguments = 1,
     .argument = {{.name = "x", .kind = MR_ARGUMENT_REAL, .text = "any shape"}},
     .writes = 1U << X,
+    .takes_over = 1U << X,
     .result = mr_result_as_first,
     .forward = forward,
     .backward = backward,

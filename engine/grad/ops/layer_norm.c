@@ -47,6 +47,7 @@ const mr_op mr_op_layer_norm = {
                   .fallback = 1e-5,
                   .text = "added to the variance"}},
     .writes = 1U << X,
+    .takes_over = 1U << X,
     .result = result,
     .forward = forward,
     .backward = backward,

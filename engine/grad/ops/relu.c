@@ -10,8 +10,8 @@ static mr_status forward(mr_call *call) {
 }
 
 static mr_status backward(mr_call *call) {
-  return MR_CALL_KERNEL(call, relu_backward, call->tensor[X]->count, mr_call_data(call, X),
-                        call->output_gradient, call->gradient[X]);
+  return MR_CALL_KERNEL(call, relu_backward, call->fresh >> X & 1U, call->tensor[X]->count,
+                        mr_call_data(call, X), call->output_gradient, call->gradient[X]);
 }
 
 const mr_op mr_op_relu = {
@@ -20,6 +20,8 @@ const mr_op mr_op_relu = {
     .result_text = "the shape of x",
     .arguments = 1,
     .argument = {{.name = "x", .kind = MR_ARGUMENT_REAL, .text = "any shape"}},
+    .writes = 1U << X,
+    .takes_over = 1U << X,
     .result = mr_result_as_first,
     .forward = forward,
     .backward = backward,

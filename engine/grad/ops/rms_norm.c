@@ -22,8 +22,8 @@ static mr_status forward(mr_call *call) {
 
 static mr_status backward(mr_call *call) {
   const mr_shape *x = &call->tensor[X]->shape;
-  return MR_CALL_KERNEL(call, rms_norm_backward, mr_shape_rows(x), mr_shape_columns(x),
-                        mr_call_data(call, X), mr_call_data(call, W),
+  return MR_CALL_KERNEL(call, rms_norm_backward, call->fresh >> X & 1U, mr_shape_rows(x),
+                        mr_shape_columns(x), mr_call_data(call, X), mr_call_data(call, W),
                         mr_tensor_data(call->saved[RSTD]), call->output_gradient, call->gradient[X],
                         call->gradient[W]);
 }
@@ -41,6 +41,8 @@ const mr_op mr_op_rms_norm = {
                   .named = 1,
                   .fallback = 1e-5,
                   .text = "added to the mean square"}},
+    .writes = 1U << X,
+    .takes_over = 1U << X,
     .result = result,
     .forward = forward,
     .backward = backward,

@@ -10,6 +10,9 @@ static mr_status forward(mr_call *call) {
 }
 
 static mr_status backward(mr_call *call) {
+  if (call->fresh >> X & 1U)
+    return MR_CALL_KERNEL(call, scale, call->tensor[X]->count, call->number[ALPHA],
+                          call->output_gradient, call->gradient[X]);
   return MR_CALL_KERNEL(call, add_scaled, call->tensor[X]->count, call->number[ALPHA],
                         call->output_gradient, call->gradient[X]);
 }
@@ -21,6 +24,8 @@ const mr_op mr_op_scale = {
     .arguments = 2,
     .argument = {{.name = "x", .kind = MR_ARGUMENT_REAL, .text = "any shape"},
                  {.name = "alpha", .kind = MR_ARGUMENT_NUMBER, .text = "the factor"}},
+    .writes = 1U << X,
+    .takes_over = 1U << X,
     .result = mr_result_as_first,
     .forward = forward,
     .backward = backward,

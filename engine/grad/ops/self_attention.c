@@ -96,6 +96,7 @@ const mr_op mr_op_self_attention = {
                   .named = 1,
                   .fallback = 1,
                   .text = "whether a row sees only itself and earlier rows"}},
+    .reads_output = 1,
     .result = result,
     .forward = forward,
     .backward = backward,

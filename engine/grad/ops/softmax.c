@@ -23,6 +23,7 @@ const mr_op mr_op_softmax = {
     .result_text = "the shape of x",
     .arguments = 1,
     .argument = {{.name = "x", .kind = MR_ARGUMENT_REAL, .text = "[..., columns]"}},
+    .reads_output = 1,
     .result = mr_result_over_last,
     .forward = forward,
     .backward = backward,

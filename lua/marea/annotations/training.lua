@@ -72,6 +72,13 @@ function unit:norm() end
 ---@return number norm before
 function unit:clip(maximum) end
 
+--- What clipping would scale gradients of this norm by: min(1, maximum / (norm + 1e-6)); 1 for a
+--- norm that is not finite.
+---@param maximum number above 0
+---@param norm number
+---@return number factor
+function unit:clip_factor(maximum, norm) end
+
 ---@class marea.reducer_options
 ---@field reduction? "mean"|"sum" over the ranks (default "mean")
 ---@field bucket_bytes? integer a bucket is closed once it has as many (default 1048576)
@@ -168,10 +175,11 @@ function core.adamw(unit, options) end
 local optimizer = {}
 
 --- Changes the parameters by one step; the gradients stay as they are.
---- Errors, code 1: lr negative or not finite; where a reducer follows the unit, gradients that are
---- not reduced, and a window that is open.
+--- Errors, code 1: lr or factor negative or not finite; where a reducer follows the unit, gradients
+--- that are not reduced, and a window that is open.
 ---@param lr number
-function optimizer:step(lr) end
+---@param factor? number of the gradients in this step (default 1)
+function optimizer:step(lr, factor) end
 
 --- Number of steps taken.
 ---@return integer steps
