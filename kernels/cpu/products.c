@@ -7,6 +7,8 @@
 #include <cblas.h>
 #include <errno.h>
 #include <limits.h>
+#include <omp.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "kernels/cpu/parallel.h"
@@ -102,21 +104,57 @@ void MR_ROW(whole_product)(const mr_product *product) {
   if (product->m > 0 && product->n > 0) work_out(product, &whole, 0);
 }
 
-/* One team works through the tiles of all products, each thread taking the next. */
+/* Tiles of a product, as shares of the team: thread t begins with share t, whose rows of `a` and
+ * `c` it had in other operations too, so that they are likely to lie in its own cache; a thread
+ * that is done takes from the shares of others. */
+typedef struct share {
+  _Atomic int64_t next;
+  int64_t past;
+} share;
+
+enum { MAX_PRODUCTS = 2, MAX_SHARES = 64 };
+
+typedef struct job {
+  const mr_product *product;
+  grid grid;
+  share share[MAX_SHARES];
+} job;
+
+static void open_job(job *j, const mr_product *product, int shares) {
+  j->product = product;
+  j->grid = cut(product);
+  for (int s = 0; s < shares; s++) {
+    atomic_init(&j->share[s].next, j->grid.tiles * s / shares);
+    j->share[s].past = j->grid.tiles * (s + 1) / shares;
+  }
+}
+
+static void work_through(job *j, share *from) {
+  for (;;) {
+    const int64_t tile = atomic_fetch_add_explicit(&from->next, 1, memory_order_relaxed);
+    if (tile >= from->past) return;
+    work_out(j->product, &j->grid, tile);
+  }
+}
+
+static void work_as(int thread, job *jobs, int count, int shares) {
+  for (int turn = 0; turn < shares; turn++) {
+    for (int i = 0; i < count; i++)
+      work_through(&jobs[i], &jobs[i].share[(thread + turn) % shares]);
+  }
+}
+
 int MR_ROW(products)(const mr_launch *l, int count, const mr_product *products) {
-  grid grids[2] = {{0}};
+  job jobs[MAX_PRODUCTS];
+  const int shares = (int)mr_min(l->threads, MAX_SHARES);
   int64_t tiles = 0;
   for (int i = 0; i < count; i++) {
     const mr_product *p = &products[i];
     if (p->m > INT_MAX || p->n > INT_MAX || p->k > INT_MAX) return EOVERFLOW;
-    grids[i] = cut(p);
-    tiles += grids[i].tiles;
+    open_job(&jobs[i], p, shares);
+    tiles += jobs[i].grid.tiles;
   }
-  const int threads = (int)mr_min(l->threads, mr_max(1, tiles));
-#pragma omp parallel for num_threads(threads) schedule(dynamic)
-  for (int64_t tile = 0; tile < tiles; tile++) {
-    const int second = tile >= grids[0].tiles;
-    work_out(&products[second], &grids[second], second ? tile - grids[0].tiles : tile);
-  }
+#pragma omp parallel num_threads(tiles > 1 ? shares : 1)
+  work_as(omp_get_thread_num(), jobs, count, shares);
   return 0;
 }
