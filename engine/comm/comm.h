@@ -102,6 +102,10 @@ mr_status mr_group_progress(mr_group *group);
  * that waits: for other ranks to post, and for data to arrive. Readers take differences. */
 double mr_comm_waited_seconds(void);
 
+/* Seconds that this process has spent summing in shared windows so far; *waiting: those that it
+ * did so within mr_handle_wait, which are part of mr_comm_waited_seconds too. */
+double mr_comm_summed_seconds(double *waiting);
+
 /* 1 when the operation has ended, well or not; moves pending operations on. */
 int mr_handle_test(mr_handle *handle);
 /* Waits for the end and returns the operation's status; may be called again. */

@@ -301,15 +301,21 @@ static void wait_until_done(mr_handle *handle) {
   if (pause.looks > 0 && world->presence) mr_presence_resume(world->presence);
 }
 
-static double waited_seconds;
+static double waited_seconds, summed_waiting;
 
 double mr_comm_waited_seconds(void) { return waited_seconds; }
 
+double mr_comm_summed_seconds(double *waiting) {
+  *waiting = summed_waiting;
+  return mr_window_seconds();
+}
+
 mr_status mr_handle_wait(mr_handle *handle) {
   if (handle->stage != MR_DONE) {
-    double began = mr_clock_seconds();
+    double began = mr_clock_seconds(), summed = mr_window_seconds();
     wait_until_done(handle);
     waited_seconds += mr_clock_seconds() - began;
+    summed_waiting += mr_window_seconds() - summed;
   }
   if (handle->status == MR_OK) return MR_OK;
   return fail_again(handle->status, handle->message);

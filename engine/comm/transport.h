@@ -150,6 +150,8 @@ mr_status mr_group_agree(mr_group *group, mr_collective kind, int64_t count, con
 void mr_window_place(mr_handle *handle);
 void mr_window_start(mr_handle *handle);
 mr_status mr_window_test(mr_handle *handle, int *done);
+/* Seconds that this process has spent summing in windows. */
+double mr_window_seconds(void);
 
 /* Makes every pending and later operation fail with `status` and the recorded message. */
 void mr_world_break(mr_world *world, mr_status status);

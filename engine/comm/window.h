@@ -39,7 +39,4 @@ mr_window *mr_window_find(const mr_group *group, const void *data, int64_t bytes
 /* 1 when the members are on several hosts, between which the transport reduces. */
 int mr_window_crosses_hosts(const mr_window *window);
 
-/* Seconds that this process has spent summing in windows. */
-double mr_window_seconds(void);
-
 #endif

@@ -99,6 +99,15 @@ static int read_waited(lua_State *L) {
   return 1;
 }
 
+/* summed() -> seconds of summing in shared windows, seconds of them within waits */
+static int read_summed(lua_State *L) {
+  double waiting = 0;
+  (void)mr_lua_check_group(L, 1);
+  lua_pushnumber(L, mr_comm_summed_seconds(&waiting));
+  lua_pushnumber(L, waiting);
+  return 2;
+}
+
 /* ---- split, progress ---- */
 
 static int check_int(lua_State *L, int index, int fallback, const char *what) {
@@ -200,6 +209,7 @@ void mr_lua_open_world(lua_State *L) {
                                      {"board", read_board},
                                      {"ledger", read_ledger},
                                      {"waited", read_waited},
+                                     {"summed", read_summed},
                                      {"split", make_split},
                                      {"progress", move_on},
                                      {NULL, NULL}};

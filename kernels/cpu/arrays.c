@@ -1,8 +1,7 @@
 /* Plain arrays: fill, add_scaled, scale, sums of several and conversions. */
-#include <string.h>
-
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/cpu/vector.h"
 
 int MR_ROW(fill)(const mr_launch *l, int64_t n, double value, void *y) {
   real *out = y;
@@ -41,28 +40,44 @@ int MR_ROW(scale)(const mr_launch *l, int64_t n, double alpha, const void *x, vo
   return 0;
 }
 
-enum { SUMMED = 1024 }; /* elements whose sums lie in the first cache until all are stored */
-
-static void sum_piece(int64_t n, int64_t first, real alpha, int parts, const void *const *x,
-                      real *restrict sum) {
-  const real *own = (const real *)x[0] + first;
-  for (int64_t i = 0; i < n; i++) sum[i] = own[i];
-  for (int part = 1; part < parts; part++) {
-    own = (const real *)x[part] + first;
-    for (int64_t i = 0; i < n; i++) sum[i] += own[i];
+/* Elements first .. past - 1. A line is read from all parts and stored in all outputs at once:
+ * where these lie in other processors' caches, that is what each line costs once. */
+__attribute__((always_inline)) static inline void sum_lines(int64_t first, int64_t past, real alpha,
+                                                            int parts, const void *const *x,
+                                                            int outputs, void *const *y) {
+  int64_t i = first;
+  for (; i + MR_VECTOR_REALS <= past; i += MR_VECTOR_REALS) {
+    vector sum = *(const vector *)((const real *)x[0] + i);
+    for (int part = 1; part < parts; part++) sum += *(const vector *)((const real *)x[part] + i);
+    sum *= alpha;
+    for (int j = 0; j < outputs; j++) *(vector *)((real *)y[j] + i) = sum;
   }
-  for (int64_t i = 0; i < n; i++) sum[i] *= alpha;
+  for (; i < past; i++) {
+    real sum = ((const real *)x[0])[i];
+    for (int part = 1; part < parts; part++) sum += ((const real *)x[part])[i];
+    sum *= alpha;
+    for (int j = 0; j < outputs; j++) ((real *)y[j])[i] = sum;
+  }
+}
+
+/* Two of two, the usual case, with their addresses in registers. */
+static void sum_pair(int64_t first, int64_t past, real alpha, const void *const *x,
+                     void *const *y) {
+  const void *const from[2] = {x[0], x[1]};
+  void *const to[2] = {y[0], y[1]};
+  sum_lines(first, past, alpha, 2, from, 2, to);
 }
 
 int MR_ROW(sum_parts)(const mr_launch *l, int64_t n, double alpha, int parts, const void *const *x,
                       int outputs, void *const *y) {
 #pragma omp parallel for num_threads(mr_threads(l, n)) schedule(static)
-  for (int64_t first = 0; first < n; first += SUMMED) {
-    real sum[SUMMED];
-    const int64_t count = mr_min(SUMMED, n - first);
-    sum_piece(count, first, (real)alpha, parts, x, sum);
-    for (int j = 0; j < outputs; j++)
-      memcpy((real *)y[j] + first, sum, (size_t)count * sizeof(real));
+  for (int64_t first = 0; first < n; first += MR_BLOCK) {
+    const int64_t past = mr_min(first + MR_BLOCK, n);
+    if (parts == 2 && outputs == 2) {
+      sum_pair(first, past, (real)alpha, x, y);
+    } else {
+      sum_lines(first, past, (real)alpha, parts, x, outputs, y);
+    }
   }
   return 0;
 }

@@ -23,6 +23,17 @@ local function check_self(self, name)
   end
 end
 
+-- Says, once in a run and on rank 0, why ranks that share a host reduce through MPI.
+local function tell_way(reducer, model, world)
+  local _, why = reducer:way()
+  if why == "" or world:rank() ~= 0 or world.told_way then return end
+  world.told_way = true
+  local gradients = model:gradients()
+  local bytes = gradients:count() * (gradients:dtype() == "f64" and 8 or 4)
+  io.stderr:write(("marea: the gradients of %.1f MB x %d ranks do not fit into shared memory " ..
+                   "(%s): reducing through MPI\n"):format(bytes / 1e6, world:local_size(), why))
+end
+
 --- Makes a replica of a materialized model on the ranks of a world. Its parameters become rank 0's.
 ---@param session marea.Session recipe, config, terms
 ---@param model marea.Module root module, materialized
@@ -37,6 +48,7 @@ function Replica.new(session, model, world, options)
     bucket_bytes = options.bucket_bytes,
     overlap = options.overlap,
   })
+  tell_way(reducer, model, world)
   return setmetatable({ session = session, model = model, world = world, reducer = reducer },
                       Replica)
 end
@@ -82,6 +94,11 @@ end
 --- Opens a window of as many backwards as it has batches; no optimizer steps until it is closed.
 ---@param window marea.Window
 function Replica:begin_window(window) self.reducer:begin_window(#window) end
+
+--- How the gradients are reduced: as reducer:way of the engine.
+---@return string way
+---@return string why
+function Replica:way() return self.reducer:way() end
 
 --- Stops following the parameters.
 function Replica:close() self.reducer:close() end

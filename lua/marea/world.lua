@@ -7,6 +7,7 @@ local core = require "marea.core"
 --- All that a group of the engine does, and what it does is described there.
 ---@class marea.World: marea.group
 ---@field group marea.group
+---@field told_way? boolean whether this run has said why it reduces through MPI
 ---@field intercept? fun(tensor: marea.tensor, reduction: string): boolean? true: nothing is reduced
 local World = {}
 World.__index = World
@@ -15,7 +16,7 @@ local delegated = {
   "rank", "size", "broadcast", "all_gather", "reduce_scatter", "all_to_all", "send", "receive",
   "barrier", "all_reduce_async", "broadcast_async", "all_gather_async", "reduce_scatter_async",
   "all_to_all_async", "barrier_async", "send_async", "receive_async", "ledger", "local_rank",
-  "local_size", "name", "board", "progress", "waited",
+  "local_size", "name", "board", "progress", "waited", "summed",
 }
 for _, name in ipairs(delegated) do
   World[name] = function(self, ...) return self.group[name](self.group, ...) end

@@ -66,6 +66,11 @@ function group:ledger() end
 ---@return number seconds
 function group:waited() end
 
+--- How long this process has summed gradients in shared windows so far, in all groups.
+---@return number seconds
+---@return number waiting seconds of them that waited() holds too
+function group:summed() end
+
 --- The ranks that give the same color, as a group of their own, ordered by key, then by rank. All
 --- ranks of this group call it.
 ---@param color integer at least 0, or -1 to join none

@@ -1,5 +1,6 @@
--- Reductions over the ranks, in turns: marea's all-reduce beside MPI's own of the same buffer, a
--- mean beside a sum that is divided afterwards, and updates with and without overlap.
+-- Reductions over the ranks, in turns: marea's all-reduce in a shared window, and of a buffer
+-- elsewhere, beside MPI's own; a mean beside a sum that is divided afterwards; and updates with and
+-- without overlap.
 
 local core = require "marea.core"
 local statistics = require "marea.bench.statistics"
@@ -10,10 +11,14 @@ local sizes = { 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24 } 
 
 ---@class marea.CollectiveRow
 ---@field bytes integer
----@field microseconds number of marea's all-reduce, a sum
+---@field window_microseconds? number of marea's all-reduce, a sum, of gradients in a shared
+---  window; none where the ranks have none
+---@field window_to_mpi? number over MPI_Allreduce, the median of pairs
+---@field microseconds number of marea's all-reduce, a sum, of any other buffer
 ---@field mpi_microseconds number of MPI_Allreduce in place
 ---@field to_mpi number their ratio, the median of pairs
----@field mean_to_sum number a mean over a sum with a division behind it, the median of pairs
+---@field mean_to_sum number a mean over a sum with a division behind it, the median of pairs; in
+---  the window where there is one
 
 local function timed(world, action)
   world:barrier()
@@ -22,25 +27,39 @@ local function timed(world, action)
   return (core.seconds() - began) * 1e6
 end
 
+-- Gradients of as many bytes, in a shared window; nil where the ranks have none.
+local function windowed(world, bytes)
+  local unit = core.unit({ { name = "all", shape = { bytes // 4 } } }, "f32")
+  local reducer <close> = core.reducer(unit, world.group)
+  return reducer:way() ~= "MPI" and unit:gradients() or nil
+end
+
 local function measure_size(world, bytes, repeats)
   local buffer = core.full({ bytes // 4 }, 1 / 64, "f32")
-  local ours, theirs, means, divided = {}, {}, {}, {}
+  local window = windowed(world, bytes)
+  local best = window or buffer
+  local inside, ours, theirs, means, divided = {}, {}, {}, {}, {}
+  local function time(list, i, tensor, action)
+    tensor:fill_(1 / 64)
+    list[i] = timed(world, function() action(tensor) end)
+  end
+  local function sum(tensor) world:all_reduce(tensor, "sum") end
   local function turn(i)
-    ours[i] = timed(world, function() world:all_reduce(buffer, "sum") end)
-    buffer:fill_(1 / 64)
-    theirs[i] = timed(world, function() core.plain_all_reduce(world.group, buffer) end)
-    buffer:fill_(1 / 64)
-    means[i] = timed(world, function() world:all_reduce(buffer, "mean") end)
-    divided[i] = timed(world, function()
-      world:all_reduce(buffer, "sum")
-      buffer:scale_(1 / world:size())
+    if window then time(inside, i, window, sum) end
+    time(ours, i, buffer, sum)
+    time(theirs, i, buffer, function(tensor) core.plain_all_reduce(world.group, tensor) end)
+    time(means, i, best, function(tensor) world:all_reduce(tensor, "mean") end)
+    time(divided, i, best, function(tensor)
+      world:all_reduce(tensor, "sum")
+      tensor:scale_(1 / world:size())
     end)
-    buffer:fill_(1 / 64)
   end
   turn(1)
   for i = 1, repeats do turn(i) end
   return { bytes = bytes, microseconds = statistics.median(ours),
            mpi_microseconds = statistics.median(theirs),
+           window_microseconds = window and statistics.median(inside),
+           window_to_mpi = window and statistics.ratio(inside, theirs).median,
            to_mpi = statistics.ratio(ours, theirs).median,
            mean_to_sum = statistics.ratio(means, divided).median }
 end

@@ -1,5 +1,6 @@
--- Where the time of updates goes on this rank: operations forward and backward, waiting for other
--- ranks, window, norm, optimizer; what is left over is Lua and what the tape does between calls.
+-- Where the time of updates goes on this rank: operations forward and backward, summing gradients
+-- over the ranks, waiting for other ranks, window, norm, optimizer; what is left over is Lua and
+-- what the tape does between calls.
 -- Every moment is in one part, so the parts add up to the whole.
 
 local core = require "marea.core"
@@ -15,7 +16,7 @@ local profile = {}
 ---@class marea.Profile milliseconds of an update
 ---@field operations marea.ProfileRow[] the dearest first
 ---@field parts table<string, number> forward, backward, window, zero_grad, norm, optimizer,
----  waiting, rest
+---  reduction (sums in shared windows), waiting (through MPI: the reduction too), rest
 ---@field total number
 ---@field updates integer that it is the mean of
 
@@ -65,9 +66,13 @@ function profile.measure(trainer, advance, updates)
   local undo = watch_all(trainer, seconds)
   core.profile(true)
   local began, waited = core.seconds(), world:waited()
+  local summed, while_waiting = world:summed()
   for _ = 1, updates do advance() end
   local total = (core.seconds() - began) * 1000 / updates
-  local parts = { waiting = (world:waited() - waited) * 1000 / updates }
+  local all_summed, all_while_waiting = world:summed()
+  all_summed, all_while_waiting = all_summed - summed, all_while_waiting - while_waiting
+  local parts = { reduction = all_summed * 1000 / updates,
+                  waiting = (world:waited() - waited - all_while_waiting) * 1000 / updates }
   local rows
   rows, parts.forward, parts.backward = operations(updates)
   core.profile(false)

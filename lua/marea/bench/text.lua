@@ -49,7 +49,8 @@ local function profile_text(profile)
     rows[#rows + 1] = { row.name, ("%g"):format(row.calls), ("%.3f"):format(row.forward),
                         ("%.3f"):format(row.backward), share(row.forward + row.backward) }
   end
-  for _, name in ipairs { "window", "zero_grad", "norm", "optimizer", "waiting", "rest" } do
+  for _, name in ipairs { "window", "zero_grad", "norm", "optimizer", "reduction", "waiting",
+                         "rest" } do
     local ms = profile.parts[name]
     if ms then rows[#rows + 1] = { name, "", ("%.3f"):format(ms), "", share(ms) } end
   end
@@ -58,16 +59,20 @@ local function profile_text(profile)
 end
 
 local function collectives_text(record)
-  local rows = { { "all-reduce", "us", "MPI us", "to MPI", "mean / sum, divide" } }
+  local function number(form, value) return value and form:format(value) or "-" end
+  local rows = { { "all-reduce", "window us", "to MPI", "us", "to MPI", "MPI us",
+                   "mean / sum, divide" } }
   for _, row in ipairs(record.sizes) do
-    rows[#rows + 1] = { table_text.bytes(row.bytes), ("%.1f"):format(row.microseconds),
-                        ("%.1f"):format(row.mpi_microseconds), ("%.2f"):format(row.to_mpi),
-                        ("%.2f"):format(row.mean_to_sum) }
+    rows[#rows + 1] = {
+      table_text.bytes(row.bytes), number("%.1f", row.window_microseconds),
+      number("%.2f", row.window_to_mpi), ("%.1f"):format(row.microseconds),
+      ("%.2f"):format(row.to_mpi), ("%.1f"):format(row.mpi_microseconds),
+      ("%.2f"):format(row.mean_to_sum) }
   end
   local overlap = record.overlap and
     ("\nan update: %.2f ms with overlap, %.2f ms without"):format(record.overlap.with_ms,
                                                                   record.overlap.without_ms) or ""
-  return table_text.of(rows, { true, true, true, true, true }) .. overlap
+  return table_text.of(rows, { true, true, true, true, true, true, true }) .. overlap
 end
 
 --- The table of growth as text.
