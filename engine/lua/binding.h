@@ -17,7 +17,9 @@
 /* What one Lua state owns of the engine; made at the first luaopen and found again by later ones.
  */
 typedef struct mr_context {
-  mr_device *device;
+  mr_device *device; /* where new tensors lie: one of the next two */
+  mr_device *host;   /* the CPU */
+  mr_device *gpu;    /* NULL until it was asked for */
   mr_tape tape;
   int64_t lowest_bytes;    /* of live memory, since the collector was last run for tensors */
   double backward_seconds; /* spent in backward, waits for other ranks left out */
@@ -88,6 +90,7 @@ void mr_lua_open_tensor(lua_State *L);
 void mr_lua_open_ops(lua_State *L);
 void mr_lua_open_random(lua_State *L);
 void mr_lua_open_memory(lua_State *L);
+void mr_lua_open_device(lua_State *L);
 void mr_lua_open_world(lua_State *L);
 void mr_lua_open_collectives(lua_State *L); /* after open_world, whose type it adds to */
 void mr_lua_open_file(lua_State *L);

@@ -14,8 +14,9 @@ mr_context *mr_lua_context(lua_State *L) {
 
 static int close_context(lua_State *L) {
   mr_context *context = lua_touserdata(L, 1);
-  mr_device_release(context->device);
-  context->device = NULL;
+  mr_device_release(context->gpu);
+  mr_device_release(context->host);
+  memset(context, 0, sizeof *context);
   return 0;
 }
 
@@ -30,7 +31,8 @@ static void make_context(lua_State *L) {
   lua_setfield(L, -2, "__gc");
   lua_setmetatable(L, -2);
   lua_setfield(L, LUA_REGISTRYINDEX, context_key);
-  MR_LUA_TRY(L, mr_device_open_cpu(0, &context->device));
+  MR_LUA_TRY(L, mr_device_open_cpu(0, &context->host));
+  context->device = context->host;
 }
 
 int luaopen_marea_core(lua_State *L) {
@@ -38,7 +40,8 @@ int luaopen_marea_core(lua_State *L) {
       mr_lua_open_fault,     mr_lua_open_tensor,      mr_lua_open_ops,         mr_lua_open_memory,
       mr_lua_open_random,    mr_lua_open_file,        mr_lua_open_safetensors, mr_lua_open_corpus,
       mr_lua_open_world,     mr_lua_open_collectives, mr_lua_open_unit,        mr_lua_open_reducer,
-      mr_lua_open_optimizer, mr_lua_open_compare,     mr_lua_open_process,     mr_lua_open_bench};
+      mr_lua_open_optimizer, mr_lua_open_compare,     mr_lua_open_process,     mr_lua_open_bench,
+      mr_lua_open_device};
   make_context(L);
   lua_newtable(L);
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) parts[i](L);

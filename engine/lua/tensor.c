@@ -72,11 +72,16 @@ static int to_text(lua_State *L) {
   return 1;
 }
 
-/* --- making --- */
+/* --- making: on the device of the state, or, as core.host.zeros and so on, on the CPU --- */
+
+static mr_device *device_of_function(lua_State *L) {
+  const mr_context *context = mr_lua_context(L);
+  return lua_toboolean(L, lua_upvalueindex(1)) ? context->host : context->device;
+}
 
 static mr_tensor *push_new(lua_State *L, mr_dtype dtype, const mr_shape *shape) {
   mr_tensor **slot = mr_lua_push_tensor_shell(L);
-  MR_LUA_TRY(L, mr_tensor_new(mr_lua_context(L)->device, dtype, shape, slot));
+  MR_LUA_TRY(L, mr_tensor_new(device_of_function(L), dtype, shape, slot));
   mr_lua_tensor_made(L);
   return *slot;
 }
@@ -225,6 +230,12 @@ static int read_shape(lua_State *L) {
   return 1;
 }
 
+/* device() -> the name of the device that it lies on */
+static int read_device(lua_State *L) {
+  lua_pushstring(L, mr_tensor_device(check_readable(L, 1))->name);
+  return 1;
+}
+
 static int read_dtype(lua_State *L) {
   lua_pushstring(L, mr_dtype_name(mr_lua_check_tensor(L, 1)->dtype));
   return 1;
@@ -287,6 +298,14 @@ static int read_total(lua_State *L) {
   double total = 0;
   MR_LUA_TRY(L, mr_tensor_total_sync(check_readable(L, 1), &total));
   lua_pushnumber(L, total);
+  return 1;
+}
+
+/* deferred_total() -> the total as an f64 scalar, whose item() waits for it */
+static int make_total(lua_State *L) {
+  mr_tensor *tensor = check_readable(L, 1);
+  mr_tensor **slot = mr_lua_push_tensor_shell(L);
+  MR_LUA_TRY(L, mr_tensor_total(tensor, slot));
   return 1;
 }
 
@@ -442,12 +461,14 @@ static int read_backward_seconds(lua_State *L) {
 
 static const luaL_Reg methods[] = {{"shape", read_shape},
                                    {"dtype", read_dtype},
+                                   {"device", read_device},
                                    {"count", read_count},
                                    {"item", read_item},
                                    {"values", read_values},
                                    {"get", read_element},
                                    {"set_", change_element},
                                    {"total", read_total},
+                                   {"deferred_total", make_total},
                                    {"hash", read_hash},
                                    {"gradient", read_gradient},
                                    {"is_same", read_is_same},
@@ -467,14 +488,19 @@ static const luaL_Reg methods[] = {{"shape", read_shape},
 static const luaL_Reg metamethods[] = {
     {"__gc", collect}, {"__close", collect}, {"__tostring", to_text}, {NULL, NULL}};
 
-static const luaL_Reg functions[] = {{"zeros", make_zeros},
-                                     {"ones", make_ones},
-                                     {"full", make_full},
-                                     {"from", make_from},
-                                     {"backward_seconds", read_backward_seconds},
-                                     {NULL, NULL}};
+static const luaL_Reg makers[] = {{"zeros", make_zeros},
+                                  {"ones", make_ones},
+                                  {"full", make_full},
+                                  {"from", make_from},
+                                  {NULL, NULL}};
 
 void mr_lua_open_tensor(lua_State *L) {
   mr_lua_define_type(L, type_name, methods, metamethods);
-  luaL_setfuncs(L, functions, 0);
+  luaL_setfuncs(L, makers, 0);
+  luaL_newlibtable(L, makers);
+  lua_pushboolean(L, 1);
+  luaL_setfuncs(L, makers, 1);
+  lua_setfield(L, -2, "host");
+  lua_pushcfunction(L, read_backward_seconds);
+  lua_setfield(L, -2, "backward_seconds");
 }

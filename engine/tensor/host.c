@@ -116,6 +116,20 @@ mr_status mr_tensor_copy_from(mr_tensor *to, const mr_tensor *from) {
   return device->copy(device, mr_tensor_data(to), mr_tensor_data(from), mr_tensor_bytes(to));
 }
 
+mr_status mr_tensor_total(const mr_tensor *tensor, mr_tensor **total) {
+  const mr_shape scalar = {0};
+  *total = NULL;
+  MR_TRY(mr_tensor_readable(tensor, "this tensor"));
+  mr_device *device = mr_tensor_device(tensor);
+  MR_TRY(mr_tensor_new_raw(device, MR_F64, &scalar, total));
+  mr_status status = MR_KERNEL(device, tensor->dtype, sum_f64, tensor->count,
+                               mr_tensor_data(tensor), mr_tensor_data(*total));
+  if (status == MR_OK) return MR_OK;
+  mr_tensor_release(*total);
+  *total = NULL;
+  return status;
+}
+
 mr_status mr_tensor_total_sync(const mr_tensor *tensor, double *total) {
   *total = 0;
   MR_TRY(mr_tensor_readable(tensor, "this tensor"));

@@ -138,7 +138,9 @@ mr_status mr_tensor_host_sync(const mr_tensor *tensor, mr_host_values *values);
 /* Also after a failure, and twice. */
 void mr_host_values_release(mr_host_values *values);
 
-/* Sum of all elements in double, in a fixed order, reals only. */
+/* Sum of all elements in double, in a fixed order, reals only: as an f64 scalar that is there when
+ * the device comes to it, or as a number now. */
+mr_status mr_tensor_total(const mr_tensor *tensor, mr_tensor **total);
 mr_status mr_tensor_total_sync(const mr_tensor *tensor, double *total);
 
 #endif

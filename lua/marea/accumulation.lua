@@ -88,7 +88,7 @@ local function measure(recipe, shared, plan, size)
     kernel_calls = core.device().kernel_calls - calls,
     reductions = reductions(session.world) - sent,
   }
-  local loss = core.from({ session.statistics.weighted }, "f64", { 1 })
+  local loss = core.host.from({ session.statistics.weighted }, "f64", { 1 })
   session.world:all_reduce(loss, session.config.reduction)
   row.loss = loss:get(1)
   return row, session

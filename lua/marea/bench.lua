@@ -28,7 +28,7 @@ local ceiling_size = 1024
 
 local function over_ranks(world, values, reduction)
   if world:size() == 1 then return values end
-  return world:all_reduce(core.from(values, "f64", { #values }), reduction):values()
+  return world:all_reduce(core.host.from(values, "f64", { #values }), reduction):values()
 end
 
 -- Forward and one gradient of a large product, as a tape of its own.

@@ -2,6 +2,7 @@
 -- recipe's own keys, then `key=value` words from the command line. What comes out is read-only, and
 -- asking it for a key that nobody declared is an error: a typo never reads as nil.
 
+local device = require "marea.device"
 local fault = require "marea.fault"
 local nearest = require "marea.nearest"
 local sorted = require "marea.sorted"
@@ -24,7 +25,8 @@ local known = {
   objective = { kind = "string", default = "global_token" },
   reduction = { kind = "string", default = "mean", choice = { "mean", "sum" } },
   dtype = { kind = "string", default = "f32", choice = { "f32", "f64" } },
-  device = { kind = "string", default = "cpu", choice = { "cpu" } },
+  device = { kind = "string", default = "cpu", check = device.is_name,
+             text = '"cpu", "cuda", "cuda:N" or "auto"' },
   dropout = { kind = "number", default = 0, at_least = 0, below = 1 },
   layout = { kind = "string", default = "packed", choice = { "packed", "padded" } },
   clip_norm = { kind = "number", optional = true, above = 0 },
@@ -41,6 +43,7 @@ end
 
 -- "an integer of at least 1", "a number above 0", "\"f32\" or \"f64\""
 local function wanted(rule)
+  if rule.text then return rule.text end
   if rule.choice then
     return '"' .. table.concat(rule.choice, '" or "') .. '"'
   end
@@ -56,6 +59,7 @@ end
 local function fits(rule, value)
   if rule.kind == "string" then
     if type(value) ~= "string" or value == "" then return false end
+    if rule.check then return rule.check(value) end
     if not rule.choice then return true end
     for _, choice in ipairs(rule.choice) do
       if choice == value then return true end
@@ -196,6 +200,8 @@ end
 ---@field above? number
 ---@field below? number
 ---@field choice? string[]
+---@field check? fun(value: string): boolean
+---@field text? string what `check` wants
 
 ---@class marea.ConfigOptions
 ---@field given table<string, any> the recipe's own
@@ -225,6 +231,8 @@ function config.resolve(options)
     places[key] = place(key)
     values[key] = checked(key, rules[key], value, places[key])
   end
+  local asked = device.asked()
+  if asked then values.device = checked("device", rules.device, asked, "") end
   for _, override in ipairs(each_override(options.overrides)) do
     local rule = rules[override.key]
     if not rule then fault.raise_at(2, "", "%s", unknown_key(override.key, rules)) end

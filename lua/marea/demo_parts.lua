@@ -16,7 +16,7 @@ end
 
 -- Whether all ranks hold the same number.
 local function alike(world, number)
-  local all = world:all_gather(core.from({ number }, "f64", { 1 })):values()
+  local all = world:all_gather(core.host.from({ number }, "f64", { 1 })):values()
   for _, value in ipairs(all) do
     if value ~= all[1] then return false end
   end

@@ -156,7 +156,7 @@ local function measure_evaluation(session)
 end
 
 local function most_of_ranks(world, bytes)
-  local all = world:all_gather(core.from({ bytes }, "i64", { 1 })):values()
+  local all = world:all_gather(core.host.from({ bytes }, "i64", { 1 })):values()
   return math.tointeger(math.max(table.unpack(all)))
 end
 

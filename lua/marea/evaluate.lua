@@ -75,7 +75,7 @@ local function evaluate_block(session, rows)
                                                       seed = session.config.seed })
   local model, seen = watched(session.model)
   local losses = position_losses(session, session.recipe.loss(model, made), made.rows)
-  return loss_of.supervised_sum(losses, made), right_positions(seen.output, made), made.tokens
+  return loss_of.supervised_sum(losses, made):item(), right_positions(seen.output, made), made.tokens
 end
 
 -- This rank's sums, with room for as many blocks as any rank has.
@@ -156,7 +156,7 @@ function evaluate.split(session, split)
   local _ <close> = core.no_grad()
   local blocks, sequences = blocks_of(session.corpus, split)
   local sums = my_sums(session, blocks, world)
-  local all = world:all_gather(core.from(sums, "f64")):values()
+  local all = world:all_gather(core.host.from(sums, "f64")):values()
   local loss, right, tokens = add_in_order(all, blocks, world)
   if tokens == 0 then
     fault.raise_at(5, "", "the %s split has no supervised position", split)

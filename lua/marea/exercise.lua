@@ -74,7 +74,7 @@ local function on_ranks(session, unit, step)
   return session:with_terms(function()
     session.statistics = { weighted = 0 }
     session:accumulate(session:window(step))
-    local loss = core.from({ session.statistics.weighted }, "f64", { 1 })
+    local loss = core.host.from({ session.statistics.weighted }, "f64", { 1 })
     session.world:all_reduce(loss, session.config.reduction)
     return loss:get(1), session.model:gradients():copy()
   end, objective.terms(unit))

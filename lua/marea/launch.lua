@@ -2,6 +2,7 @@
 -- rank without it. What `marea launch`, the demo and the specs start, they start here.
 
 local core = require "marea.core"
+local device = require "marea.device"
 local fault = require "marea.fault"
 
 local launch = {}
@@ -141,6 +142,7 @@ end
 ---@return marea.process process
 function launch.start(options, argv)
   local words, variables = launch.arguments(options, argv)
+  for name, value in pairs(device.variables()) do variables[name] = value end
   for name, value in pairs(options.set or {}) do variables[name] = value end
   return core.process.start {
     arguments = words,

@@ -30,18 +30,44 @@ end
 --- Sum of the losses that count: a recipe's loss may have any value where there is no target.
 ---@param value marea.tensor [rows]
 ---@param made marea.Batch
----@return number sum
+---@return marea.tensor sum an f64 scalar
 function loss.supervised_sum(value, made)
-  if made.tokens == made.rows then return value:total() end
+  if made.tokens == made.rows then return value:deferred_total() end
   local counts = batch.per_position(made, value:dtype(), function() return 1 end)
-  return value:detach():multiply(counts):total()
+  return value:detach():multiply(counts):deferred_total()
+end
+
+-- Statistics add up what each microbatch gave when they are asked for, so that no microbatch waits
+-- for the device.
+local adding_up = {
+  __index = function(self, name)
+    local parts, sum = rawget(self, "parts")[name], 0
+    for _, part in ipairs(parts or {}) do sum = sum + part:item() end
+    return parts and sum
+  end,
+}
+
+local function add_part(statistics, name, part)
+  if not rawget(statistics, "parts") then
+    statistics.parts = {}
+    setmetatable(statistics, adding_up)
+  end
+  statistics[name] = nil
+  statistics.parts[name] = statistics.parts[name] or {}
+  table.insert(statistics.parts[name], part)
+end
+
+-- Whether the sum of that name is under way, without reading it.
+local function has(statistics, name)
+  local parts = rawget(statistics, "parts")
+  return rawget(statistics, name) ~= nil or parts and parts[name] ~= nil
 end
 
 local function add_statistics(statistics, term, value, made)
   if not statistics or statistics.term and statistics.term ~= term.name then return end
   if not units.per_position(term) then return end
   statistics.term = term.name
-  statistics.loss_sum = (statistics.loss_sum or 0) + loss.supervised_sum(value, made)
+  add_part(statistics, "loss_sum", loss.supervised_sum(value, made))
 end
 
 -- A microbatch without supervised positions counts in no mean over microbatches, whatever its value
@@ -89,8 +115,8 @@ function loss.weighted(session, model, made, weights)
     end
   end
   local statistics = session.statistics
-  if statistics and statistics.weighted then
-    statistics.weighted = statistics.weighted + total:item()
+  if statistics and has(statistics, "weighted") then
+    add_part(statistics, "weighted", total:detach())
   end
   return total
 end

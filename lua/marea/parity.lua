@@ -53,7 +53,7 @@ end
 -- A gradient that is not finite proves nothing; all ranks refuse it alike.
 local function require_finite(session, gradient, step)
   local total = gradient:total()
-  local finite = core.from({ total - total == 0 and 1 or 0 }, "i64", { 1 })
+  local finite = core.host.from({ total - total == 0 and 1 or 0 }, "i64", { 1 })
   if session.world:all_reduce(finite, "min"):get(1) == 1 then return end
   fault.raise_at(5, session.recipe.path or "", "window %d: the gradient is not finite, so there " ..
                  "is nothing to prove; does recipe.loss divide by zero?", step)
@@ -62,7 +62,7 @@ end
 -- Parameters after a broadcast and gradients after a reduction are the same bits on all ranks.
 local function equal_on_all_ranks(session, flat)
   local print = math.tointeger(tonumber(flat:hash():sub(1, 12), 16))
-  local prints = session.world:all_gather(core.from({ print }, "i64")):values()
+  local prints = session.world:all_gather(core.host.from({ print }, "i64")):values()
   for _, other in ipairs(prints) do
     if other ~= print then return false end
   end

@@ -99,7 +99,7 @@ function probe.measure(recipe, step, shared)
   self.model:gradients():fill_(1) -- what an earlier update would have left
   session:accumulate(window)
   local gradient = self.model[parameter]:gradient()
-  local used = core.from({ self.uses }, "i64", { 1 })
+  local used = core.host.from({ self.uses }, "i64", { 1 })
   session.world:all_reduce(used, "min")
   return { declared = declared, uses = used:get(1), window = window, session = session,
            sequences = as_entries(declared, gradient:values()) }

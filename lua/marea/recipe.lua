@@ -4,6 +4,7 @@
 
 local anchor = require "marea.anchor"
 local config = require "marea.config"
+local device = require "marea.device"
 local fault = require "marea.fault"
 local kind = require "marea.kind"
 local loader = require "marea.loader"
@@ -233,8 +234,10 @@ function recipe.of_loss(loss)
   return bare
 end
 
---- Loads a recipe's file. A script gets the words as its `...`.
---- Errors: as loader.run and recipe.resolve; code 2 for a recipe that is declared, not returned.
+--- Loads a recipe's file and puts new tensors on its device; all ranks call it. A script gets the
+--- words as its `...`.
+--- Errors: as loader.run, recipe.resolve and device.use; code 2 for a recipe that is declared, not
+--- returned.
 ---@param path string
 ---@param overrides? string[]|table<string, any> "key=value" words, or values by key
 ---@param world_size? integer default of config.ranks
@@ -242,6 +245,7 @@ end
 ---@return any ... what a script returned
 function recipe.load(path, overrides, world_size)
   declared_at = nil
+  if device.asked() then device.use(device.asked()) end -- for what the file itself computes
   local context = loader.run(path, table.unpack(overrides or {}))
   local declared = context.results[1]
   if not recipe.is(declared) then
@@ -251,8 +255,10 @@ function recipe.load(path, overrides, world_size)
     end
     return nil, table.unpack(context.results, 1, context.results.n)
   end
-  return recipe.resolve(declared, { overrides = overrides, world_size = world_size,
-                                    context = context })
+  local resolved = recipe.resolve(declared, { overrides = overrides, world_size = world_size,
+                                              context = context })
+  device.use(resolved.config.device)
+  return resolved
 end
 
 --- Loads a recipe for a command that needs one: a script is refused, code 2.

@@ -20,7 +20,7 @@ end
 
 -- Whether each rank says so. All ranks call it.
 local function answers(world, mine)
-  return world:all_gather(core.from({ mine and 1 or 0 }, "i64")):values()
+  return world:all_gather(core.host.from({ mine and 1 or 0 }, "i64")):values()
 end
 
 -- The ranks that gave an answer, in words; nil when none did.

@@ -62,6 +62,7 @@ local function describe(session, recipe, run_name)
     objective = recipe.config.objective,
     world = session.world:size(), board = session.world.group:board(),
     hosts = distinct(together.texts(session.world, core.process.host())),
+    device = device.name, device_model = device.model ~= "" and device.model or nil,
     instruction_set = device.instruction_set, blas = device.blas, threads = device.threads,
     parameters = session.model:count(), init = session.init, started = core.utc(),
     outcome = "running",
@@ -124,7 +125,7 @@ end
 
 --- Notes the most bytes that a rank of this start has held. All ranks call it.
 function Record:measure()
-  local peak = core.from({ core.memory().peak }, "i64", { 1 })
+  local peak = core.host.from({ core.memory().peak }, "i64", { 1 })
   local peaks = self.run.world:all_gather(peak):values()
   self.values.peak_bytes = math.tointeger(math.max(table.unpack(peaks)))
 end

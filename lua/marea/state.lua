@@ -116,7 +116,7 @@ function state.broadcast(world, model, optimizer)
   if not optimizer then return end
   local flats = optimizer:state()
   for _, name in ipairs(sorted.keys(flats)) do world:broadcast(flats[name], 0) end
-  local steps = core.from({ optimizer:steps() }, "i64", { 1 })
+  local steps = core.host.from({ optimizer:steps() }, "i64", { 1 })
   world:broadcast(steps, 0)
   optimizer:restore(math.tointeger(steps:get(1)))
 end

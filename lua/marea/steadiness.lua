@@ -11,7 +11,7 @@ local steadiness = {}
 
 -- Whether all ranks say so. All ranks call it.
 local function all_say(world, mine)
-  return world:all_reduce(core.from({ mine and 1 or 0 }, "i64", { 1 }), "min"):get(1) == 1
+  return world:all_reduce(core.host.from({ mine and 1 or 0 }, "i64", { 1 }), "min"):get(1) == 1
 end
 
 -- The gradient of the next window, after this one's, by the loop and by the reference.

@@ -9,20 +9,20 @@ local json = require "marea.json"
 local together = {}
 
 local function send_text(world, text)
-  local length = core.from({ text and #text or -1 }, "i64", { 1 })
+  local length = core.host.from({ text and #text or -1 }, "i64", { 1 })
   world:broadcast(length, 0)
   if not text or text == "" then return end
   local bytes = {}
   for i = 1, #text do bytes[i] = text:byte(i) end
-  world:broadcast(core.from(bytes, "i32", { #bytes }), 0)
+  world:broadcast(core.host.from(bytes, "i32", { #bytes }), 0)
 end
 
 local function receive_text(world)
-  local length = core.zeros({ 1 }, "i64")
+  local length = core.host.zeros({ 1 }, "i64")
   world:broadcast(length, 0)
   local count = math.tointeger(length:get(1))
   if count < 0 then return nil elseif count == 0 then return "" end
-  local bytes = core.zeros({ count }, "i32")
+  local bytes = core.host.zeros({ count }, "i32")
   world:broadcast(bytes, 0)
   local parts = bytes:values()
   for i, byte in ipairs(parts) do parts[i] = string.char(math.tointeger(byte)) end
@@ -40,12 +40,12 @@ function together.on_root(world, action)
     local ok, result = xpcall(action, fault.seize)
     local message, code = result, 0
     if not ok then message, code = fault.of(result) end
-    world:broadcast(core.from({ code }, "i64", { 1 }), 0)
+    world:broadcast(core.host.from({ code }, "i64", { 1 }), 0)
     send_text(world, message)
     if not ok then error(result, 0) end
     return result
   end
-  local code = core.zeros({ 1 }, "i64")
+  local code = core.host.zeros({ 1 }, "i64")
   world:broadcast(code, 0)
   code = math.tointeger(code:get(1))
   local message = receive_text(world)
@@ -60,11 +60,11 @@ end
 ---@param text string
 ---@return string[] texts in rank order
 function together.texts(world, text)
-  local lengths = world:all_gather(core.from({ #text }, "i64")):values()
+  local lengths = world:all_gather(core.host.from({ #text }, "i64")):values()
   local longest = math.max(1, table.unpack(lengths))
   local bytes = {}
   for i = 1, longest do bytes[i] = text:byte(i) or 0 end
-  local all, texts = world:all_gather(core.from(bytes, "i32")):values(), {}
+  local all, texts = world:all_gather(core.host.from(bytes, "i32")):values(), {}
   for rank, length in ipairs(lengths) do
     local characters, first = {}, (rank - 1) * longest
     for i = 1, length do characters[i] = string.char(all[first + i]) end
@@ -92,7 +92,7 @@ end
 function together.same(world, what, hash, place)
   if world:size() == 1 then return end
   local prefix = hash:sub(1, 12)
-  local all = world:all_gather(core.from({ tonumber(prefix, 16) }, "i64", { 1 })):values()
+  local all = world:all_gather(core.host.from({ tonumber(prefix, 16) }, "i64", { 1 })):values()
   for rank, value in ipairs(all) do
     if value ~= all[1] then
       fault.raise_at(6, place or "", "%s is not the same on all ranks: hash %012x on rank 0, " ..

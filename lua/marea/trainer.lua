@@ -102,7 +102,7 @@ function Trainer:share(norm)
   local statistics = self.session.statistics
   local mine = { statistics.loss_sum or 0, norm, self.session.model:values():total(),
                  self.stream:next(), statistics.loss_sum and 1 or 0, self.stop_asked and 1 or 0 }
-  local all = self.world:all_gather(core.from(mine, "f64")):values()
+  local all = self.world:all_gather(core.host.from(mine, "f64")):values()
   local shared = { loss_sums = {}, norms = {}, checksums = {}, draws = {} }
   for r = 1, self.world:size() do
     local at = (r - 1) * #mine

@@ -175,7 +175,7 @@ end
 
 local function gather_records(self, world)
   local mine, problem = my_record(self)
-  local all = world:all_gather(core.from(mine, "f64")):values()
+  local all = world:all_gather(core.host.from(mine, "f64")):values()
   local records, width = {}, #mine
   for r = 1, self.ranks do
     records[r] = table.move(all, (r - 1) * width + 1, r * width, 1, {})

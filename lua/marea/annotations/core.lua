@@ -27,6 +27,7 @@
 --- The engine. Scripts and recipes use it through require "marea".
 ---@class marea.core
 ---@field file marea.core.file
+---@field host marea.core.host
 ---@field safetensors marea.core.safetensors
 ---@field process marea.core.process
 ---@field operations marea.operation[] every operation, by name
@@ -59,15 +60,30 @@ function core.memory_reset_peak() end
 function core.memory_fail_at(n) end
 
 ---@class marea.device
----@field name string "cpu"
----@field instruction_set string such as "avx2"
+---@field name string "cpu", "cuda:0"
+---@field instruction_set string such as "avx2", "sm_90"
 ---@field kernel_calls integer so far
 ---@field blas string library and core, as it names itself
+---@field model string the GPU's name; "" for the CPU
+---@field place string what two GPUs have in common only if they are one; "" for the CPU
 ---@field threads integer
 
 --- What runs the kernels.
 ---@return marea.device device
 function core.device() end
+
+--- Makes a device that on which new tensors lie; those that there are stay where they lie.
+--- Errors, code 4: CUDA, its driver or that GPU cannot be had.
+---@param name "cpu"|"cuda"
+---@param ordinal? integer of the GPU, from 0
+function core.use_device(name, ordinal) end
+
+--- How many GPUs the driver shows. Errors, code 4, with what is missing.
+---@return integer count
+function core.count_cuda() end
+
+--- Returns when the device has done all that was asked of it. Errors: what failed there.
+function core.finish() end
 
 --- Sets how many threads kernels use from now on. The bits of results stay the same.
 ---@param threads integer 1 to 4096

@@ -61,6 +61,10 @@ local tensor = {}
 ---@return integer[] shape a new table
 function tensor:shape() end
 
+--- The device that it lies on: "cpu", "cuda:0".
+---@return string name
+function tensor:device() end
+
 --- The dtype of all elements.
 ---@return marea.dtype dtype
 function tensor:dtype() end
@@ -94,6 +98,10 @@ function tensor:set_(position, value) end
 --- The sum of all elements in double precision and a fixed order; f32 and f64 only.
 ---@return number total
 function tensor:total() end
+
+--- The total as an f64 scalar on the same device. Nothing waits for it before its item() is read.
+---@return marea.tensor total
+function tensor:deferred_total() end
 
 --- sha-256 over dtype, shape and the bytes of the elements.
 ---@return string hash 64 hexadecimal digits

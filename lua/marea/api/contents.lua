@@ -268,6 +268,8 @@ What the library itself is made with, for those who go below it.]],
     entries = {
       { title = "marea.core", functions = "annotations/core.lua core", as = "core",
         also = { "marea.core" } },
+      { title = "marea.core.host", functions = "annotations/host.lua host", as = "core.host",
+        text = "The makers of tensors once more, for tensors of the CPU whatever device is in use." },
       { title = "Units, reducers and optimizers", functions = "annotations/training.lua core",
         as = "core" },
       { title = "A unit", class = "marea.unit", as = "unit" },

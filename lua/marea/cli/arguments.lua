@@ -12,6 +12,9 @@ local function add_common(parser)
   parser:flag("--json", "Print results as JSON.")
   parser:option("--outputs", "Folder of all runs.", "outputs"):argname("DIR")
   parser:option("--run", "Name of the run's folder (default: the recipe's name)."):argname("NAME")
+  parser:option("--device", "Compute on cpu, cuda, cuda:N or auto (default: the recipe's).")
+    :argname("NAME")
+  parser:flag("--share-gpu", "Let ranks share a GPU.")
   parser:flag("--trace", "On an error, also print where in the library it came from.")
 end
 

@@ -99,7 +99,7 @@ local function run(world, parts, unit, extra)
   if world:size() == 2 then
     replica:zero_grad()
     local own = accumulate(replica, window_of(session, world:rank(), extra, world))
-    local both = world:all_gather(core.from({ own }, "f64", { 1 })):values()
+    local both = world:all_gather(core.host.from({ own }, "f64", { 1 })):values()
     return model:gradients():get(1), both
   end
   local sum, both = 0, {}

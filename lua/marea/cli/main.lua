@@ -46,6 +46,8 @@ local options_overview = [[
 options of every command:
    --outputs DIR    folder of all runs (default: outputs)
    --run NAME       name of the run's folder (default: the recipe's name)
+   --device NAME    cpu, cuda, cuda:N, or auto: a GPU where there is one (default: the recipe's)
+   --share-gpu      let ranks share a GPU
    --json           results as JSON
    --trace          on an error, also print where in the library it came from
    -h, --help       what the command does and takes
@@ -69,7 +71,9 @@ local function print_once(text)
   if require("marea.launch").rank() == 0 then print(text) end
 end
 
-local leading_options = { "--help", "--json", "--outputs", "--run", "--trace", "--version" }
+local leading_options = { "--device", "--help", "--json", "--outputs", "--run", "--share-gpu",
+                          "--trace", "--version" }
+local with_value = { ["--device"] = true, ["--outputs"] = true, ["--run"] = true }
 
 -- Splits words into common options that stand before the command, the command, and the rest.
 local function split(words)
@@ -85,7 +89,7 @@ local function split(words)
                   require("marea.nearest").hint(name, leading_options))
     end
     before[#before + 1] = words[i]
-    if words[i] == "--outputs" or words[i] == "--run" then
+    if with_value[words[i]] then
       i = i + 1
       if not words[i] then fault.raise_at(2, "", "option '%s' requires an argument", name) end
       before[#before + 1] = words[i]
@@ -139,6 +143,7 @@ local function dispatch(words)
     return 0
   end
   failure.trace = options.trace
+  require("marea.device").give(options.device, options.share_gpu)
   return command.run(options) or 0
 end
 

@@ -94,7 +94,7 @@ function columns.from_sequences(sequences)
       values[i] = codes and codes[value] or value
     end
     list[#list + 1] = { name = name, kind = kind, strings = strings,
-                        tensor = core.from(values, dtype_of[kind], { #values }) }
+                        tensor = core.host.from(values, dtype_of[kind], { #values }) }
   end
   return list
 end

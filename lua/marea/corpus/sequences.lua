@@ -78,10 +78,10 @@ function sequences.hold(list, vocabulary)
     offsets[i + 1], codes[i] = #inputs, split.code(sequence.split)
   end
   return {
-    inputs = core.from(inputs, "i32", { #inputs }),
-    targets = core.from(targets, "i32", { #targets }),
-    offsets = core.from(offsets, "i64", { #offsets }),
-    split = core.from(codes, "i32", { #codes }),
+    inputs = core.host.from(inputs, "i32", { #inputs }),
+    targets = core.host.from(targets, "i32", { #targets }),
+    offsets = core.host.from(offsets, "i64", { #offsets }),
+    split = core.host.from(codes, "i32", { #codes }),
     columns = columns.from_sequences(list),
     source = memory.new(list),
   }
