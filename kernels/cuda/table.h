@@ -1,0 +1,31 @@
+/* The tables of kernels for CUDA devices, and how files of rows join them. */
+#ifndef MR_CUDA_TABLE_H
+#define MR_CUDA_TABLE_H
+
+#include "kernels/kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The table for float or double; they live as long as the library. A row that no file offers is
+ * NULL. */
+const mr_kernels *mr_cuda_kernels_f32(void);
+const mr_kernels *mr_cuda_kernels_f64(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+/* EACH(file) for every kernels/cuda/<file>.cu with rows */
+#define MR_CUDA_FILES(EACH) EACH(add) EACH(arrays) EACH(gemm) EACH(multiply)
+
+/* At the end of a file of rows, whose `rows<T>` puts them into the table of T. */
+#define MR_CUDA_ROWS(file)                                     \
+  void mr_cuda_rows_##file(mr_kernels *f32, mr_kernels *f64);  \
+  void mr_cuda_rows_##file(mr_kernels *f32, mr_kernels *f64) { \
+    rows<float>(f32);                                          \
+    rows<double>(f64);                                         \
+  }
+
+#endif
