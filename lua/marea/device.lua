@@ -113,4 +113,8 @@ function device.use(name)
   end
 end
 
+--- Puts new tensors on the device that was asked for, or on the CPU: for what no recipe is behind.
+--- Errors as use.
+function device.use_asked() device.use(device.asked() or "cpu") end
+
 return device

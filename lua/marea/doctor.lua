@@ -2,6 +2,8 @@
 -- and what to do when it is not.
 
 local core = require "marea.core"
+local device = require "marea.device"
+local fault = require "marea.fault"
 local launch = require "marea.launch"
 
 local doctor = {}
@@ -57,17 +59,25 @@ local function product_is_right(rows, inner, columns, dtype)
   return true
 end
 
+-- Without --device this is the processor, which there always is.
+local function check_device()
+  device.use_asked()
+  local facts = core.device()
+  return true, facts.model == "" and facts.name or ("%s, %s"):format(facts.name, facts.model)
+end
+
 local function check_kernel()
-  local device = core.device()
+  local used = core.device()
   for _, dtype in ipairs { "f32", "f64" } do
     for _, shape in ipairs { { 2, 2, 2 }, { 33, 65, 47 } } do
       if not product_is_right(shape[1], shape[2], shape[3], dtype) then
         return false, ("a %s product of %d x %d x %d is wrong"):format(dtype, table.unpack(shape)),
+          used.model ~= "" and "the GPU, its driver or its memory is at fault: see nvidia-smi -q" or
           "this OpenBLAS computes wrong results here: update it, or set OPENBLAS_CORETYPE=Haswell"
       end
     end
   end
-  return true, ("products are right on %s (%s)"):format(device.name, device.instruction_set)
+  return true, ("products are right on %s (%s)"):format(used.name, used.instruction_set)
 end
 
 local function check_mpi()
@@ -121,7 +131,7 @@ local function check_shared_memory(world)
 end
 
 local checks = {
-  { "blas", check_blas }, { "kernel", check_kernel }, { "mpi", check_mpi },
+  { "blas", check_blas }, { "device", check_device }, { "kernel", check_kernel }, { "mpi", check_mpi },
   { "all_reduce", check_all_reduce }, { "threads", check_threads }, { "memory", check_memory },
   { "disk", check_disk }, { "shared_memory", check_shared_memory },
 }
@@ -140,7 +150,7 @@ function doctor.examine(world, outputs)
   local items = {}
   for _, check in ipairs(checks) do
     local ran, good, found, remedy = pcall(check[2], world, outputs)
-    if not ran then good, found, remedy = false, tostring(good), "see the message" end
+    if not ran then good, found, remedy = false, (fault.of(good)), "see the message" end
     items[#items + 1] = { name = check[1], ok = good and true or false, found = found,
                           remedy = not good and remedy or nil }
   end

@@ -245,7 +245,7 @@ end
 ---@return any ... what a script returned
 function recipe.load(path, overrides, world_size)
   declared_at = nil
-  if device.asked() then device.use(device.asked()) end -- for what the file itself computes
+  if device.asked() then device.use_asked() end -- for what the file itself computes
   local context = loader.run(path, table.unpack(overrides or {}))
   local declared = context.results[1]
   if not recipe.is(declared) then

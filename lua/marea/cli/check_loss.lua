@@ -151,6 +151,7 @@ local function text(rows, pass, world)
 end
 
 local function run_command(options)
+  require("marea.device").use_asked()
   local world = world_of.get()
   if world:size() > 2 then
     fault.raise_at(2, "", "check-loss is an example of two ranks: start it on 1 or 2, not on %d",

@@ -57,6 +57,7 @@ end
 local function run(options)
   if options.worker then
     local results = ("%s.%d"):format(options.worker, launch.rank())
+    require("marea.device").use_asked()
     require "marea.spec.worker".run(options.files, results, options.filter)
     return 0
   end
