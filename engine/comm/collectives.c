@@ -44,73 +44,79 @@ static mr_status set_peer(mr_record *record, const mr_group *group, int peer) {
   return MR_OK;
 }
 
-mr_status mr_group_all_reduce_async(mr_group *group, void *data, int64_t count, mr_dtype dtype,
-                                    mr_reduction reduction, const char *line, mr_handle **handle) {
+mr_status mr_group_all_reduce_async(mr_group *group, mr_device *device, void *data, int64_t count,
+                                    mr_dtype dtype, mr_reduction reduction, const char *line,
+                                    mr_handle **handle) {
   mr_record record = new_record(MR_ALL_REDUCE, line);
   *handle = NULL;
   MR_TRY(set_data(&record, count, dtype, 1));
   MR_TRY(set_reduction(&record, reduction));
-  return mr_handle_post(group, &record, data, data, handle);
+  return mr_handle_post(group, &record, device, data, data, handle);
 }
 
-mr_status mr_group_broadcast_async(mr_group *group, void *data, int64_t count, mr_dtype dtype,
-                                   int root, const char *line, mr_handle **handle) {
+mr_status mr_group_broadcast_async(mr_group *group, mr_device *device, void *data, int64_t count,
+                                   mr_dtype dtype, int root, const char *line, mr_handle **handle) {
   mr_record record = new_record(MR_BROADCAST, line);
   *handle = NULL;
   MR_TRY(set_data(&record, count, dtype, 1));
   MR_TRY(set_peer(&record, group, root));
-  return mr_handle_post(group, &record, data, data, handle);
+  return mr_handle_post(group, &record, device, data, data, handle);
 }
 
-mr_status mr_group_all_gather_async(mr_group *group, const void *data, void *result, int64_t count,
-                                    mr_dtype dtype, const char *line, mr_handle **handle) {
+mr_status mr_group_all_gather_async(mr_group *group, mr_device *device, const void *data,
+                                    void *result, int64_t count, mr_dtype dtype, const char *line,
+                                    mr_handle **handle) {
   mr_record record = new_record(MR_ALL_GATHER, line);
   *handle = NULL;
   MR_TRY(set_data(&record, count, dtype, group->size));
-  return mr_handle_post(group, &record, data, result, handle);
+  return mr_handle_post(group, &record, device, data, result, handle);
 }
 
-mr_status mr_group_reduce_scatter_async(mr_group *group, const void *data, void *result,
-                                        int64_t count, mr_dtype dtype, mr_reduction reduction,
-                                        const char *line, mr_handle **handle) {
+mr_status mr_group_reduce_scatter_async(mr_group *group, mr_device *device, const void *data,
+                                        void *result, int64_t count, mr_dtype dtype,
+                                        mr_reduction reduction, const char *line,
+                                        mr_handle **handle) {
   mr_record record = new_record(MR_REDUCE_SCATTER, line);
   *handle = NULL;
   MR_TRY(set_data(&record, count, dtype, group->size));
   MR_TRY(set_reduction(&record, reduction));
-  return mr_handle_post(group, &record, data, result, handle);
+  return mr_handle_post(group, &record, device, data, result, handle);
 }
 
-mr_status mr_group_all_to_all_async(mr_group *group, const void *data, void *result, int64_t count,
-                                    mr_dtype dtype, const char *line, mr_handle **handle) {
+mr_status mr_group_all_to_all_async(mr_group *group, mr_device *device, const void *data,
+                                    void *result, int64_t count, mr_dtype dtype, const char *line,
+                                    mr_handle **handle) {
   mr_record record = new_record(MR_ALL_TO_ALL, line);
   *handle = NULL;
   MR_TRY(set_data(&record, count, dtype, group->size));
-  return mr_handle_post(group, &record, data, result, handle);
+  return mr_handle_post(group, &record, device, data, result, handle);
 }
 
-mr_status mr_group_send_async(mr_group *group, const void *data, int64_t count, mr_dtype dtype,
-                              int to, int tag, const char *line, mr_handle **handle) {
+mr_status mr_group_send_async(mr_group *group, mr_device *device, const void *data, int64_t count,
+                              mr_dtype dtype, int to, int tag, const char *line,
+                              mr_handle **handle) {
   mr_record record = new_record(MR_SEND, line);
   *handle = NULL;
   MR_TRY(set_data(&record, count, dtype, 1));
   MR_TRY(set_peer(&record, group, to));
   record.tag = tag;
-  return mr_handle_post(group, &record, data, NULL, handle);
+  return mr_handle_post(group, &record, device, data, NULL, handle);
 }
 
-mr_status mr_group_receive_async(mr_group *group, void *data, int64_t count, mr_dtype dtype,
-                                 int from, int tag, const char *line, mr_handle **handle) {
+mr_status mr_group_receive_async(mr_group *group, mr_device *device, void *data, int64_t count,
+                                 mr_dtype dtype, int from, int tag, const char *line,
+                                 mr_handle **handle) {
   mr_record record = new_record(MR_RECEIVE, line);
   *handle = NULL;
   MR_TRY(set_data(&record, count, dtype, 1));
   MR_TRY(set_peer(&record, group, from));
   record.tag = tag;
-  return mr_handle_post(group, &record, NULL, data, handle);
+  return mr_handle_post(group, &record, device, NULL, data, handle);
 }
 
 mr_status mr_group_barrier_async(mr_group *group, const char *line, mr_handle **handle) {
   mr_record record = new_record(MR_BARRIER, line);
-  return mr_handle_post(group, &record, NULL, NULL, handle);
+  return mr_handle_post(group, &record, NULL, NULL, NULL, handle);
 }
 
 /* ---- splits ---- */
@@ -119,7 +125,7 @@ mr_status mr_group_agree(mr_group *group, mr_collective kind, int64_t count, con
   mr_record record = new_record(kind, line);
   mr_handle *handle = NULL;
   record.count = count;
-  MR_TRY(mr_handle_post(group, &record, NULL, NULL, &handle));
+  MR_TRY(mr_handle_post(group, &record, NULL, NULL, NULL, &handle));
   mr_status status = mr_handle_wait(handle);
   mr_handle_release(handle);
   return status;

@@ -106,7 +106,7 @@ mr_status mr_comm_close(mr_group *group) {
   mr_record record = {.kind = MR_CLOSE, .dtype = -1, .reduction = -1, .peer = -1};
   mr_handle *handle = NULL;
   MR_TRY(drain(world));
-  MR_TRY(mr_handle_post(world->group, &record, NULL, NULL, &handle));
+  MR_TRY(mr_handle_post(world->group, &record, NULL, NULL, NULL, &handle));
   if (world->presence) mr_presence_set_closing(world->presence);
   mr_status status = mr_handle_wait(handle);
   mr_handle_release(handle);

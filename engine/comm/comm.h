@@ -6,10 +6,13 @@
  * Collectives of one group start in the order in which they were posted; messages between two
  * ranks likewise, independently of the collectives.
  *
- * Data are raw buffers in host memory, `count` elements of a dtype. A buffer must stay valid and
- * untouched from the post until its handle is done. A count of 0 is compared and moves nothing.
- * `line` is the caller's place ("recipes/x.lua:12") for messages, cut at MR_LINE_BYTES - 1, or
- * NULL. Ranks are 0-based; ranks in messages are those of the world.
+ * Data are raw buffers, `count` elements of a dtype, in memory of `device`; NULL stands for the
+ * host. What lies on a device without host memory goes through the host: it is read in the order
+ * of the device's work, behind what was called before the post, and its results are there for what
+ * is called after the handle is done. Members may hold theirs on different kinds of devices. A
+ * buffer must stay valid and untouched from the post until its handle is done. A count of 0 is
+ * compared and moves nothing. `line` is the caller's place ("recipes/x.lua:12") for messages, cut
+ * at MR_LINE_BYTES - 1, or NULL. Ranks are 0-based; ranks in messages are those of the world.
  *
  * The same operation on the same ranks, counts and values gives the same bits every time, and
  * the same bits on every rank. All calls come from one thread.
@@ -25,6 +28,7 @@
 #include "base/dtype.h"
 #include "base/status.h"
 #include "comm/ledger.h"
+#include "device/device.h"
 
 enum { MR_LINE_BYTES = 120 };
 
@@ -118,35 +122,41 @@ void mr_handle_release(mr_handle *handle);
 
 /* data[i] = reduction over all ranks of data[i], in place. MR_MEAN is the sum times 1/size, for
  * f32 and f64. A NaN on any rank makes max and min NaN. */
-mr_status mr_group_all_reduce_async(mr_group *group, void *data, int64_t count, mr_dtype dtype,
-                                    mr_reduction reduction, const char *line, mr_handle **handle);
+mr_status mr_group_all_reduce_async(mr_group *group, mr_device *device, void *data, int64_t count,
+                                    mr_dtype dtype, mr_reduction reduction, const char *line,
+                                    mr_handle **handle);
 
 /* data of `root` replaces everybody's. */
-mr_status mr_group_broadcast_async(mr_group *group, void *data, int64_t count, mr_dtype dtype,
-                                   int root, const char *line, mr_handle **handle);
+mr_status mr_group_broadcast_async(mr_group *group, mr_device *device, void *data, int64_t count,
+                                   mr_dtype dtype, int root, const char *line, mr_handle **handle);
 
 /* result[size][count] = the ranks' data[count], in rank order. data may be this rank's own block
  * of result, or not overlap it. */
-mr_status mr_group_all_gather_async(mr_group *group, const void *data, void *result, int64_t count,
-                                    mr_dtype dtype, const char *line, mr_handle **handle);
+mr_status mr_group_all_gather_async(mr_group *group, mr_device *device, const void *data,
+                                    void *result, int64_t count, mr_dtype dtype, const char *line,
+                                    mr_handle **handle);
 
 /* result[count] = this rank's block of the reduction of data[size][count]; they do not overlap.
  * Reductions as for all_reduce. */
-mr_status mr_group_reduce_scatter_async(mr_group *group, const void *data, void *result,
-                                        int64_t count, mr_dtype dtype, mr_reduction reduction,
-                                        const char *line, mr_handle **handle);
+mr_status mr_group_reduce_scatter_async(mr_group *group, mr_device *device, const void *data,
+                                        void *result, int64_t count, mr_dtype dtype,
+                                        mr_reduction reduction, const char *line,
+                                        mr_handle **handle);
 
 /* Block r of result[size][count] = block `rank` of rank r's data[size][count]; they do not
  * overlap. */
-mr_status mr_group_all_to_all_async(mr_group *group, const void *data, void *result, int64_t count,
-                                    mr_dtype dtype, const char *line, mr_handle **handle);
+mr_status mr_group_all_to_all_async(mr_group *group, mr_device *device, const void *data,
+                                    void *result, int64_t count, mr_dtype dtype, const char *line,
+                                    mr_handle **handle);
 
 /* Messages. The k-th send from a to b meets the k-th receive of b from a; count, dtype and tag
  * must agree. A send is not done before its receive was posted. A rank may send to itself. */
-mr_status mr_group_send_async(mr_group *group, const void *data, int64_t count, mr_dtype dtype,
-                              int to, int tag, const char *line, mr_handle **handle);
-mr_status mr_group_receive_async(mr_group *group, void *data, int64_t count, mr_dtype dtype,
-                                 int from, int tag, const char *line, mr_handle **handle);
+mr_status mr_group_send_async(mr_group *group, mr_device *device, const void *data, int64_t count,
+                              mr_dtype dtype, int to, int tag, const char *line,
+                              mr_handle **handle);
+mr_status mr_group_receive_async(mr_group *group, mr_device *device, void *data, int64_t count,
+                                 mr_dtype dtype, int from, int tag, const char *line,
+                                 mr_handle **handle);
 
 /* The transport's own blocking sum of f32 in place: without comparison, ledger or progress of
  * anything else. Only for measuring the all-reduce above beside it, with nothing under way. */

@@ -19,6 +19,7 @@ static mr_status fail_again(mr_status status, const char *message) {
 
 static void drop(mr_handle *handle) {
   if (--handle->references > 0) return;
+  mr_stop_over_release(handle);
   mr_group_release(handle->group);
   mr_memory_release(handle->message);
   mr_memory_release(handle);
@@ -89,11 +90,15 @@ static mr_status meet_self(mr_handle *receive) {
       continue;
     mr_status status = MR_OK;
     int64_t bytes = payload(receive);
+    int ready = 0;
+    MR_TRY(mr_stop_over_ready(send, &ready));
+    if (!ready) break;
     if (!mr_record_meets(&send->record, &receive->record)) {
       status =
           mr_record_fail_pair(receive->group, receive->sequence, &receive->record, &send->record);
     } else {
       if (bytes > 0) memcpy(receive->result, send->data, (size_t)bytes);
+      MR_TRY(mr_stop_over_end(receive));
       mr_ledger_add(&receive->group->ledger, MR_SEND, bytes);
       mr_ledger_add(&receive->group->ledger, MR_RECEIVE, bytes);
     }
@@ -122,7 +127,9 @@ static mr_status announce(mr_handle *handle) {
 static mr_status start(mr_handle *handle) {
   if (handle->sequence != handle->lane->started) return MR_OK;
   mr_group *group = handle->group;
-  int agreed = 1;
+  int agreed = 1, ready = 0;
+  MR_TRY(mr_stop_over_ready(handle, &ready));
+  if (!ready) return MR_OK;
   if (group->board) {
     mr_status status = group->board->compare(group->board, handle, &agreed);
     if (status == MR_ERROR_RANKS) {
@@ -136,7 +143,7 @@ static mr_status start(mr_handle *handle) {
   handle->missing = -1;
   handle->lane->started++;
   mr_ledger_add(&group->ledger, (mr_collective)handle->record.kind, payload(handle));
-  if (handle->record.dtype < 0 || handle->record.count == 0) {
+  if (handle->record.dtype < 0 || handle->record.count == 0 || handle->over.moved) {
     end(handle, MR_OK);
     return MR_OK;
   }
@@ -155,6 +162,7 @@ static mr_status move_data(mr_handle *handle) {
   }
   if (!done) return MR_OK;
   if (!handle->window && is_mean(handle)) divide(handle);
+  MR_TRY(mr_stop_over_end(handle));
   end(handle, MR_OK);
   return MR_OK;
 }
@@ -211,25 +219,44 @@ mr_status mr_group_progress(mr_group *group) {
   return progress(world);
 }
 
-mr_status mr_handle_post(mr_group *group, const mr_record *record, const void *data, void *result,
-                         mr_handle **handle) {
-  *handle = NULL;
-  mr_world *world = group->world;
-  if (world->broken != MR_OK) return fail_again(world->broken, world->broken_message);
+static mr_lane *lane_of(mr_group *group, const mr_record *record) {
+  if (record->kind == MR_SEND) return &group->sends[record->peer];
+  if (record->kind == MR_RECEIVE) return &group->receives[record->peer];
+  return &group->collectives;
+}
+
+static mr_status new_handle(mr_group *group, const mr_record *record, mr_device *device,
+                            const void *data, void *result, mr_handle **handle) {
   void *block = NULL;
+  *handle = NULL;
   MR_TRY(mr_memory_allocate((int64_t)sizeof(mr_handle), &block));
   mr_handle *made = block;
-  made->references = 2;
+  made->references = 1;
   made->group = mr_group_retain(group);
-  made->lane = record->kind == MR_SEND      ? &group->sends[record->peer]
-               : record->kind == MR_RECEIVE ? &group->receives[record->peer]
-                                            : &group->collectives;
-  made->sequence = made->lane->posted++;
   made->record = *record;
   made->data = data;
   made->result = result;
   made->missing = -1;
-  mr_window_place(made);
+  mr_status status = mr_stop_over_begin(made, device);
+  if (status != MR_OK) {
+    drop(made);
+    return status;
+  }
+  *handle = made;
+  return MR_OK;
+}
+
+mr_status mr_handle_post(mr_group *group, const mr_record *record, mr_device *device,
+                         const void *data, void *result, mr_handle **handle) {
+  mr_world *world = group->world;
+  mr_handle *made = NULL;
+  *handle = NULL;
+  if (world->broken != MR_OK) return fail_again(world->broken, world->broken_message);
+  MR_TRY(new_handle(group, record, device, data, result, &made));
+  made->references++; /* the queue's */
+  made->lane = lane_of(group, record);
+  made->sequence = made->lane->posted++;
+  if (!made->over.device) mr_window_place(made);
   *world->last = made;
   world->last = &made->next;
   mr_status status = progress(world);

@@ -43,6 +43,17 @@ typedef struct mr_share {
   mr_handle *crossing; /* what the transport is given; NULL unless the step is MR_SHARE_CROSS */
 } mr_share;
 
+/* An operation whose data lie on a device without host memory: the transport is given host buffers
+ * in their place. */
+typedef struct mr_stop_over {
+  mr_device *device; /* NULL: the data are in host memory */
+  void *result;      /* the device's; NULL: nothing is written there */
+  int64_t bytes;     /* of the result */
+  void *sent, *got;  /* the host buffers, owned; NULL where there is none, or both are `got` */
+  mr_mark *mark;     /* behind the read of the data; NULL: they are there */
+  int moved;         /* the device has moved the data itself; the transport has nothing to do */
+} mr_stop_over;
+
 struct mr_handle {
   int references; /* the caller's and, until MR_DONE, the queue's */
   mr_group *group;
@@ -51,6 +62,7 @@ struct mr_handle {
   mr_record record;
   const void *data; /* what this rank hands in */
   void *result;     /* what it gets; the same buffer for operations in place */
+  mr_stop_over over;
   mr_stage stage;
   mr_status status;
   char *message;     /* of a failure; NULL when there was no memory to keep it */
@@ -138,9 +150,17 @@ mr_status mr_group_new(mr_world *world, const char *name, mr_group **group);
 mr_status mr_group_finish(mr_group *group);
 
 /* Posts an operation: takes a filled-in record, checks the world, appends to the queue and tries
- * to move it on. *handle is the caller's. */
-mr_status mr_handle_post(mr_group *group, const mr_record *record, const void *data, void *result,
-                         mr_handle **handle);
+ * to move it on. Data and result lie on `device`, NULL for the host. *handle is the caller's. */
+mr_status mr_handle_post(mr_group *group, const mr_record *record, mr_device *device,
+                         const void *data, void *result, mr_handle **handle);
+
+/* Data on devices. Begin: puts host buffers in the place of a handle's data and result, where
+ * `device` has no host memory, and has the data read. Ready: 1 once they are there. End: hands the
+ * result to the device. Release: gives the buffers back; also after nothing was begun. */
+mr_status mr_stop_over_begin(mr_handle *handle, mr_device *device);
+mr_status mr_stop_over_ready(mr_handle *handle, int *ready);
+mr_status mr_stop_over_end(mr_handle *handle);
+void mr_stop_over_release(mr_handle *handle);
 
 /* Posts a record without data and waits until all members agreed on it. */
 mr_status mr_group_agree(mr_group *group, mr_collective kind, int64_t count, const char *line);

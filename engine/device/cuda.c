@@ -15,6 +15,7 @@ typedef struct cuda_device {
   const mr_cuda_library *library;
   mr_cuda *cuda;
   mr_blocks *blocks;
+  mr_blocks *locked; /* page-locked memory of the host */
   mr_staging *staging;
   char name[16], instruction_set[16];
   mr_cuda_facts facts;
@@ -41,6 +42,19 @@ static mr_status take_block(void *owner, int64_t bytes, void **memory) {
 static void give_block(void *owner, void *memory) {
   cuda_device *c = owner;
   c->library->release(c->cuda, memory);
+}
+
+static mr_status take_locked(void *owner, int64_t bytes, void **memory) {
+  cuda_device *c = owner;
+  int error = c->library->allocate_host(c->cuda, bytes, memory);
+  if (error == 0) return MR_OK;
+  *memory = NULL;
+  return error == MR_CUDA_NO_MEMORY ? MR_OK : check(c, "page-locking memory", error);
+}
+
+static void give_locked(void *owner, void *memory) {
+  cuda_device *c = owner;
+  c->library->release_host(c->cuda, memory);
 }
 
 static mr_status no_memory(const cuda_device *c, int64_t bytes) {
@@ -72,16 +86,13 @@ static void release(mr_device *device, void *memory) {
 }
 
 static mr_status allocate_host(mr_device *device, int64_t bytes, void **memory) {
-  cuda_device *c = cuda_of(device);
-  int error = c->library->allocate_host(c->cuda, bytes > 0 ? bytes : 1, memory);
-  if (error == MR_CUDA_NO_MEMORY)
-    return mr_fail(MR_ERROR_MEMORY, "no memory for %lld page-locked bytes", (long long)bytes);
-  return check(c, "page-locking memory", error);
+  MR_TRY(mr_blocks_take(cuda_of(device)->locked, bytes, memory));
+  if (*memory) return MR_OK;
+  return mr_fail(MR_ERROR_MEMORY, "no memory for %lld page-locked bytes", (long long)bytes);
 }
 
 static void release_host(mr_device *device, void *memory) {
-  cuda_device *c = cuda_of(device);
-  if (memory) c->library->release_host(c->cuda, memory);
+  if (memory) mr_blocks_give(cuda_of(device)->locked, memory);
 }
 
 static mr_memory_use memory_used(mr_device *device) {
@@ -182,6 +193,7 @@ mr_status mr_device_count_cuda(int *count) {
 static void close_cuda(mr_device *device) {
   cuda_device *c = cuda_of(device);
   mr_staging_release(c->staging);
+  mr_blocks_release(c->locked);
   mr_blocks_release(c->blocks);
   if (c->cuda) c->library->close(c->cuda);
   mr_memory_release(c);
@@ -217,6 +229,7 @@ static void fill_record(cuda_device *c, int ordinal, int threads) {
 
 static mr_status open_parts(cuda_device *c, int ordinal) {
   mr_block_source source = {c, take_block, give_block};
+  mr_block_source locked = {c, take_locked, give_locked};
   void *number = NULL;
   int error = c->library->open(ordinal, &c->cuda, &c->device.launch.stream, c->device.kernels);
   if (error == MR_CUDA_NO_MEMORY)
@@ -225,6 +238,7 @@ static mr_status open_parts(cuda_device *c, int ordinal) {
   MR_TRY(check(c, "opening", error));
   MR_TRY(mr_staging_new(c->library, c->cuda, &c->staging));
   MR_TRY(mr_blocks_new(&source, &c->blocks));
+  MR_TRY(mr_blocks_new(&locked, &c->locked));
   MR_TRY(allocate(&c->device, sizeof(double), 0, &number));
   c->device.number = number;
   return MR_OK;

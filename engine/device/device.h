@@ -47,7 +47,7 @@ struct mr_device {
   /* Reads that do not wait, for devices without host memory; NULL on others. A mark is a place in
    * the device's order, behind everything called before it was set. */
   mr_status (*allocate_host)(mr_device *device, int64_t bytes, void **memory);
-  void (*release_host)(mr_device *device, void *memory);
+  void (*release_host)(mr_device *device, void *memory); /* once no read into it is under way */
   /* `to` is from allocate_host; it holds the values once a mark set afterwards is passed. */
   mr_status (*read)(mr_device *device, void *to, const void *from, int64_t bytes);
   mr_status (*set_mark)(mr_device *device, mr_mark **mark);

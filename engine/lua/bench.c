@@ -6,7 +6,12 @@
  * {name, calls, forward, backward}
  * core.bind_threads() -> whether each thread now has a core of its own
  * core.plain_all_reduce(group, tensor) sums f32 in place as MPI does it by itself
+ * core.nap(seconds) sleeps
  * core.spin(seconds) -> share of the time in which spinning threads were not running */
+#define _POSIX_C_SOURCE 200809L
+#include <math.h>
+#include <time.h>
+
 #include "base/clock.h"
 #include "device/cores.h"
 #include "grad/products.h"
@@ -126,6 +131,7 @@ static int plain_all_reduce(lua_State *L) {
   mr_tensor *tensor = mr_lua_check_tensor(L, 2);
   MR_LUA_TRY(L, mr_tensor_readable(tensor, "the tensor"));
   luaL_argcheck(L, tensor->dtype == MR_F32, 2, "expected an f32 tensor");
+  luaL_argcheck(L, mr_tensor_device(tensor)->host_memory, 2, "expected a tensor of the CPU");
   MR_LUA_TRY(L, mr_group_plain_all_reduce(group, mr_tensor_data(tensor), tensor->count));
   mr_tensor_changed(tensor);
   return 0;
@@ -136,6 +142,14 @@ static int spin(lua_State *L) {
   luaL_argcheck(L, seconds > 0 && seconds <= 60, 1, "expected a time of at most 60 seconds");
   lua_pushnumber(L, mr_device_spin_cpu(mr_lua_context(L)->device, seconds));
   return 1;
+}
+
+static int nap(lua_State *L) {
+  double seconds = luaL_checknumber(L, 1);
+  luaL_argcheck(L, seconds >= 0 && seconds <= 60, 1, "expected a time of at most 60 seconds");
+  struct timespec time = {(time_t)seconds, (long)((seconds - floor(seconds)) * 1e9)};
+  (void)nanosleep(&time, NULL);
+  return 0;
 }
 
 void mr_lua_open_bench(lua_State *L) {
@@ -149,6 +163,7 @@ void mr_lua_open_bench(lua_State *L) {
                                        {"profiled", read_profile},
                                        {"bind_threads", bind_threads},
                                        {"spin", spin},
+                                       {"nap", nap},
                                        {"plain_all_reduce", plain_all_reduce},
                                        {NULL, NULL}};
   mr_lua_define_type(L, type_name, methods, metamethods);

@@ -139,8 +139,8 @@ static mr_status post_all_reduce(lua_State *L, box *held, const char *line) {
   mr_tensor *data = check_data(L);
   mr_reduction reduction = check_reduction(L, 3);
   hold_in_place(L, held, data, 1);
-  return mr_group_all_reduce_async(group, mr_tensor_data(data), data->count, data->dtype, reduction,
-                                   line, &held->handle);
+  return mr_group_all_reduce_async(group, mr_tensor_device(data), mr_tensor_data(data), data->count,
+                                   data->dtype, reduction, line, &held->handle);
 }
 
 static mr_status post_broadcast(lua_State *L, box *held, const char *line) {
@@ -148,8 +148,8 @@ static mr_status post_broadcast(lua_State *L, box *held, const char *line) {
   mr_tensor *data = check_data(L);
   int root = check_number(L, 3, -1, "the root");
   hold_in_place(L, held, data, 1);
-  return mr_group_broadcast_async(group, mr_tensor_data(data), data->count, data->dtype, root, line,
-                                  &held->handle);
+  return mr_group_broadcast_async(group, mr_tensor_device(data), mr_tensor_data(data), data->count,
+                                  data->dtype, root, line, &held->handle);
 }
 
 static mr_status post_all_gather(lua_State *L, box *held, const char *line) {
@@ -157,8 +157,8 @@ static mr_status post_all_gather(lua_State *L, box *held, const char *line) {
   mr_tensor *data = check_data(L);
   mr_shape shape = longer(data, mr_group_size(group));
   void *result = make_result(L, held, data, &shape);
-  return mr_group_all_gather_async(group, mr_tensor_data(data), result, data->count, data->dtype,
-                                   line, &held->handle);
+  return mr_group_all_gather_async(group, mr_tensor_device(data), mr_tensor_data(data), result,
+                                   data->count, data->dtype, line, &held->handle);
 }
 
 static mr_status post_reduce_scatter(lua_State *L, box *held, const char *line) {
@@ -169,8 +169,8 @@ static mr_status post_reduce_scatter(lua_State *L, box *held, const char *line) 
   mr_shape shape = longer(data, 1);
   shape.extent[0] /= mr_group_size(group);
   void *result = make_result(L, held, data, &shape);
-  return mr_group_reduce_scatter_async(group, mr_tensor_data(data), result, count, data->dtype,
-                                       reduction, line, &held->handle);
+  return mr_group_reduce_scatter_async(group, mr_tensor_device(data), mr_tensor_data(data), result,
+                                       count, data->dtype, reduction, line, &held->handle);
 }
 
 static mr_status post_all_to_all(lua_State *L, box *held, const char *line) {
@@ -178,8 +178,8 @@ static mr_status post_all_to_all(lua_State *L, box *held, const char *line) {
   mr_tensor *data = check_data(L);
   int64_t count = check_blocks(L, data, mr_group_size(group), "all_to_all");
   void *result = make_result(L, held, data, &data->shape);
-  return mr_group_all_to_all_async(group, mr_tensor_data(data), result, count, data->dtype, line,
-                                   &held->handle);
+  return mr_group_all_to_all_async(group, mr_tensor_device(data), mr_tensor_data(data), result,
+                                   count, data->dtype, line, &held->handle);
 }
 
 static mr_status post_send(lua_State *L, box *held, const char *line) {
@@ -187,8 +187,8 @@ static mr_status post_send(lua_State *L, box *held, const char *line) {
   mr_tensor *data = check_data(L);
   int to = check_number(L, 3, -1, "the rank"), tag = check_number(L, 4, 0, "the tag");
   hold_in_place(L, held, data, 0);
-  return mr_group_send_async(group, mr_tensor_data(data), data->count, data->dtype, to, tag, line,
-                             &held->handle);
+  return mr_group_send_async(group, mr_tensor_device(data), mr_tensor_data(data), data->count,
+                             data->dtype, to, tag, line, &held->handle);
 }
 
 static mr_status post_receive(lua_State *L, box *held, const char *line) {
@@ -196,8 +196,8 @@ static mr_status post_receive(lua_State *L, box *held, const char *line) {
   mr_tensor *data = check_data(L);
   int from = check_number(L, 3, -1, "the rank"), tag = check_number(L, 4, 0, "the tag");
   hold_in_place(L, held, data, 1);
-  return mr_group_receive_async(group, mr_tensor_data(data), data->count, data->dtype, from, tag,
-                                line, &held->handle);
+  return mr_group_receive_async(group, mr_tensor_device(data), mr_tensor_data(data), data->count,
+                                data->dtype, from, tag, line, &held->handle);
 }
 
 static mr_status post_barrier(lua_State *L, box *held, const char *line) {

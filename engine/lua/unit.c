@@ -138,7 +138,7 @@ static int read_version(lua_State *L) {
 
 static int read_norm(lua_State *L) {
   double norm = 0;
-  MR_LUA_TRY(L, mr_unit_gradient_norm(mr_lua_check_unit(L, 1), &norm));
+  MR_LUA_TRY(L, mr_unit_gradient_norm_sync(mr_lua_check_unit(L, 1), &norm));
   lua_pushnumber(L, norm);
   return 1;
 }
@@ -146,7 +146,7 @@ static int read_norm(lua_State *L) {
 static int change_clip(lua_State *L) {
   double norm = 0, maximum = luaL_checknumber(L, 2);
   luaL_argcheck(L, maximum > 0, 2, "the largest norm must be above 0");
-  MR_LUA_TRY(L, mr_unit_clip(mr_lua_check_unit(L, 1), maximum, &norm));
+  MR_LUA_TRY(L, mr_unit_clip_sync(mr_lua_check_unit(L, 1), maximum, &norm));
   lua_pushnumber(L, norm);
   return 1;
 }

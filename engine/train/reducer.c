@@ -65,8 +65,9 @@ static mr_status send_bucket(mr_reducer *r, bucket *b) {
   mr_tensor *gradients = r->unit->gradients;
   char *data = mr_tensor_data(gradients);
   data += b->first * mr_dtype_size(gradients->dtype);
-  return mr_group_all_reduce_async(r->group, data, b->past - b->first, gradients->dtype,
-                                   r->settings.mean ? MR_MEAN : MR_SUM, r->line, &b->handle);
+  return mr_group_all_reduce_async(r->group, r->unit->device, data, b->past - b->first,
+                                   gradients->dtype, r->settings.mean ? MR_MEAN : MR_SUM, r->line,
+                                   &b->handle);
 }
 
 static mr_status send_complete(mr_reducer *r, int all) {

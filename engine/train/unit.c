@@ -110,11 +110,13 @@ mr_status mr_unit_zero_gradients(mr_unit *unit) {
                    mr_tensor_data(unit->gradients));
 }
 
-mr_status mr_unit_gradient_norm(mr_unit *unit, double *norm) {
+mr_status mr_unit_gradient_norm_sync(mr_unit *unit, double *norm) {
   double squares = 0;
+  mr_device *device = unit->device;
   *norm = 0;
-  MR_TRY(MR_KERNEL(unit->device, unit->dtype, sum_squares, unit->count,
-                   mr_tensor_data(unit->gradients), &squares));
+  MR_TRY(MR_KERNEL(device, unit->dtype, sum_squares, unit->count, mr_tensor_data(unit->gradients),
+                   device->number));
+  MR_TRY(device->read_sync(device, &squares, device->number, sizeof squares));
   *norm = sqrt(squares);
   return MR_OK;
 }
@@ -124,8 +126,8 @@ double mr_clip_factor(double maximum, double norm) {
   return fmin(1, maximum / (norm + 1e-6));
 }
 
-mr_status mr_unit_clip(mr_unit *unit, double maximum, double *norm) {
-  MR_TRY(mr_unit_gradient_norm(unit, norm));
+mr_status mr_unit_clip_sync(mr_unit *unit, double maximum, double *norm) {
+  MR_TRY(mr_unit_gradient_norm_sync(unit, norm));
   double factor = mr_clip_factor(maximum, *norm);
   if (factor >= 1) return MR_OK;
   mr_tensor_changed(unit->gradients);

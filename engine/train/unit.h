@@ -55,13 +55,13 @@ int64_t mr_unit_parameters(const mr_unit *unit);
 mr_status mr_unit_zero_gradients(mr_unit *unit);
 
 /* The 2-norm of all gradients, summed in double in a fixed order. */
-mr_status mr_unit_gradient_norm(mr_unit *unit, double *norm);
+mr_status mr_unit_gradient_norm_sync(mr_unit *unit, double *norm);
 
 /* min(1, maximum / (norm + 1e-6)): clipping by global norm (Pascanu, Mikolov, Bengio 2013). 1 for
  * a norm that is not finite. */
 double mr_clip_factor(double maximum, double norm);
 
 /* Scales all gradients by the clip factor of their norm, and gives the norm before. */
-mr_status mr_unit_clip(mr_unit *unit, double maximum, double *norm);
+mr_status mr_unit_clip_sync(mr_unit *unit, double maximum, double *norm);
 
 #endif

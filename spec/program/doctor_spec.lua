@@ -5,7 +5,7 @@ local json = require "marea.json"
 local launch = require "marea.launch"
 local scratch = dofile "spec/support/scratch.lua"
 
-local items = { "blas", "kernel", "mpi", "all_reduce", "threads", "memory", "disk",
+local items = { "blas", "device", "kernel", "mpi", "all_reduce", "threads", "memory", "disk",
                 "shared_memory" }
 
 local function run(options, folder, ...)
