@@ -48,6 +48,9 @@ static inline double mr_exp(double x) {
   return (p + p) * mr_power_of_two(n - 1);
 }
 
+/* e^x for an x that is at most about 0, as softmax has it. */
+static inline double mr_exp_below(double x) { return mr_exp(x); }
+
 #else
 
 /* 2^n for an integer n in [-126, 127]; 0 for -127 */
@@ -74,6 +77,30 @@ static inline float mr_exp(float x) {
   p = p * r + 0.5F;
   p = p * (r * r) + r + 1.0F;
   return (p + p) * mr_power_of_two(n - 1);
+}
+
+/* e^x for an x that is at most about 0 (88 is the end), as softmax has it, in half the steps:
+ * there is one end to guard, and a polynomial fitted to e^r (the weighted least squares of Lawson,
+ * repeated to an error of 3.1e-9) needs one term less than a series. Error below 1.5 ulp; below
+ * -87.7 it is 0; NaN gives NaN. */
+static inline float mr_exp_below(float x) {
+  x = x < -88.0F ? -88.0F : x;
+  const float sum = x * 0x1.715476p0F + (0x1.8p23F + 127);
+  const float n = sum - (0x1.8p23F + 127);
+  const float r = (x - n * 0x1.62e400p-1F) - n * 0x1.7f7d1cp-20F;
+  float p = 0x1.6a23d0p-10F;
+  p = p * r + 0x1.123a20p-7F;
+  p = p * r + 0x1.5558f2p-5F;
+  p = p * r + 0x1.555492p-3F;
+  p = p * r + 0x1.fffffcp-2F;
+  p = p * r + 1.0F;
+  p = p * r + 1.0F;
+  uint32_t bits;
+  memcpy(&bits, &sum, sizeof bits);
+  bits <<= 23;
+  float power;
+  memcpy(&power, &bits, sizeof power);
+  return p * power;
 }
 
 #endif
