@@ -98,6 +98,14 @@ typedef struct mr_kernels {
                          const void *x, const void *w, const void *dy, void *dx, void *dw,
                          void *db);
 
+  /* z[rows, out] = x w^T + b, y = gelu(z) */
+  int (*linear_gelu)(const mr_launch *l, int64_t rows, int64_t in, int64_t out, const void *x,
+                     const void *w, const void *b, void *z, void *y);
+  /* of a linear whose x[rows, in] is gelu(z); dz[rows, in] is written, what it held forgotten */
+  int (*gelu_linear_backward)(const mr_launch *l, int64_t rows, int64_t in, int64_t out,
+                              const void *z, const void *x, const void *w, const void *dy, void *dz,
+                              void *dw, void *db);
+
   /* with fresh, dx may be dy */
   int (*relu)(const mr_launch *l, int64_t n, const void *x, void *y);
   int (*relu_backward)(const mr_launch *l, int fresh, int64_t n, const void *x, const void *dy,

@@ -1,26 +1,18 @@
-/* GELU in its tanh form: y = x (1 + tanh u) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3). Since
- * (1 + tanh u) / 2 = sigmoid(2 u), one exponential does. */
+/* y = gelu(x), element by element; see gelu.h. */
+#include "kernels/cpu/gelu.h"
+
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/rows.h"
-#include "kernels/cpu/vector_math.h"
-
-#define TWICE_ROOT ((real)1.5957691216057307118) /* 2 sqrt(2 / pi) */
-#define CUBIC ((real)0.044715)
 
 static void forward(int64_t n, const real *restrict x, real *restrict y) {
-  for (int64_t i = 0; i < n; i++) {
-    y[i] = x[i] * mr_sigmoid(TWICE_ROOT * x[i] * (1 + CUBIC * (x[i] * x[i])));
-  }
+  for (int64_t i = 0; i < n; i++) y[i] = mr_gelu(x[i]);
 }
 
 static inline void backward(int64_t n, int fresh, const real *restrict x, const real *dy,
                             real *dx) {
 #pragma omp simd
   for (int64_t i = 0; i < n; i++) {
-    const real square = x[i] * x[i];
-    const real s = mr_sigmoid(TWICE_ROOT * x[i] * (1 + CUBIC * square));
-    const real slope = TWICE_ROOT * (1 + 3 * CUBIC * square); /* of 2 u */
-    const real d = dy[i] * (s + x[i] * (s * (1 - s)) * slope);
+    const real d = mr_gelu_gradient(x[i], dy[i]);
     dx[i] = fresh ? d : dx[i] + d;
   }
 }

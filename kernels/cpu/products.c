@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "kernels/cpu/gelu.h"
 #include "kernels/cpu/parallel.h"
 
 #if MR_REAL_BITS == 64
@@ -82,9 +83,23 @@ static void scale_rows(int64_t rows, int64_t cols, int64_t stride, real beta, re
   }
 }
 
-static void work_out(const mr_product *p, const grid *g, int64_t tile) {
-  const int64_t row = tile / g->across * g->tile_m, col = tile % g->across * g->tile_n;
-  const int64_t m = mr_min(g->tile_m, p->m - row), n = mr_min(g->tile_n, p->n - col);
+/* What follows a product in its tile of m x n, the first element of which is `at` behind c. */
+static void finish(const mr_product *p, int64_t m, int64_t n, int64_t at) {
+  for (int64_t row = 0; row < m; row++) {
+    const int64_t first = at + row * p->n;
+    real *restrict c = p->c + first;
+    if (p->gelu != NULL) {
+      real *restrict y = p->gelu + first;
+      for (int64_t j = 0; j < n; j++) y[j] = mr_gelu(c[j]);
+    }
+    if (p->gelu_input != NULL) {
+      const real *restrict x = p->gelu_input + first;
+      for (int64_t j = 0; j < n; j++) c[j] = mr_gelu_gradient(x[j], c[j]);
+    }
+  }
+}
+
+static void multiply_tile(const mr_product *p, int64_t row, int64_t col, int64_t m, int64_t n) {
   real *c = p->c + row * p->n + col;
   if (p->bias != NULL) set_rows(m, n, p->n, p->bias + col, c);
   if (p->k == 0) {
@@ -97,6 +112,13 @@ static void work_out(const mr_product *p, const grid *g, int64_t tile) {
                     p->transpose_b ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)p->k, p->alpha,
                     a, (int)(p->transpose_a ? p->m : p->k), b, (int)(p->transpose_b ? p->k : p->n),
                     p->beta, c, (int)p->n);
+}
+
+static void work_out(const mr_product *p, const grid *g, int64_t tile) {
+  const int64_t row = tile / g->across * g->tile_m, col = tile % g->across * g->tile_n;
+  const int64_t m = mr_min(g->tile_m, p->m - row), n = mr_min(g->tile_n, p->n - col);
+  multiply_tile(p, row, col, m, n);
+  if (p->gelu != NULL || p->gelu_input != NULL) finish(p, m, n, row * p->n + col);
 }
 
 void MR_ROW(whole_product)(const mr_product *product) {

@@ -6,7 +6,8 @@
 #include "kernels/kernels.h"
 
 /* c[m, n] = alpha op(a) op(b) + beta c; a, b, c contiguous. With a bias [n], each row of c is set
- * to it first (beta is to be 1). */
+ * to it first (beta is to be 1). While a tile of c is in the cache, `gelu` [m, n] gets gelu(c), or
+ * c is multiplied by the derivative of gelu at `gelu_input` [m, n]. */
 typedef struct mr_product {
   int transpose_a, transpose_b;
   int64_t m, n, k;
@@ -15,6 +16,8 @@ typedef struct mr_product {
   real beta;
   real *c;
   const real *bias;
+  real *gelu;
+  const real *gelu_input;
 } mr_product;
 
 /* Works out `count` products whose c do not overlap. Extents above INT_MAX are EOVERFLOW. */

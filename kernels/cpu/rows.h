@@ -10,7 +10,8 @@
 #define MR_CPU_ROWS(EACH)                                                                      \
   EACH(fill) EACH(add_scaled) EACH(scale) EACH(sum_parts) EACH(from_f32) EACH(from_f64)        \
   EACH(add) EACH(add_backward) EACH(multiply) EACH(multiply_backward)                          \
-  EACH(gemm) EACH(gemms) EACH(linear) EACH(linear_backward)                                                \
+  EACH(gemm) EACH(gemms) EACH(linear) EACH(linear_backward)                                    \
+  EACH(linear_gelu) EACH(gelu_linear_backward)                                                 \
   EACH(relu) EACH(relu_backward) EACH(gelu) EACH(gelu_backward) EACH(silu) EACH(silu_backward) \
   EACH(layer_norm) EACH(layer_norm_backward) EACH(rms_norm) EACH(rms_norm_backward)            \
   EACH(softmax) EACH(softmax_backward) EACH(attention) EACH(attention_backward)                \

@@ -71,9 +71,15 @@ for _, size in ipairs(sizes) do
       function(t) return t.x:linear(t.w, t.b) end)
   add("linear", shape_text(size) .. " without b", { x = { m, k }, w = { n, k } },
       function(t) return t.x:linear(t.w) end)
+  add("linear_gelu_linear", shape_text(size), { x = { m, k }, up = { n, k }, up_b = { n },
+                                               down = { k, n }, down_b = { k } },
+      function(t) return t.x:linear_gelu_linear(t.up, t.up_b, t.down, t.down_b) end)
   add("matmul", shape_text(size), { a = { m, k }, b = { k, n } },
       function(t) return t.a:matmul(t.b) end)
 end
+add("linear_gelu_linear", "three axes, without biases",
+    { x = { 2, 3, 5 }, up = { 7, 5 }, down = { 4, 7 } },
+    function(t) return t.x:linear_gelu_linear(t.up, nil, t.down) end)
 add("linear", "three axes", { x = { 2, 3, 5 }, w = { 4, 5 }, b = { 4 } },
     function(t) return t.x:linear(t.w, t.b) end)
 add("linear", "one axis", { x = { 5 }, w = { 4, 5 } }, function(t) return t.x:linear(t.w) end)

@@ -116,6 +116,31 @@ for _, dtype in ipairs { "f32", "f64" } do
       close({ 3 / root, 8 / root }, y)
     end)
 
+    it("linear_gelu_linear is linear, gelu and linear", function()
+      local function both(run)
+        local t = {}
+        local shapes = { x = { 33, 20 }, up = { 50, 20 }, up_b = { 50 }, down = { 7, 50 } }
+        for i, name in ipairs { "x", "up", "up_b", "down" } do
+          t[name] = core.normal(shapes[name], { seed = 3, stream = i, dtype = "f64" })
+          t[name]:requires_gradient_()
+        end
+        local y = run(t):keep()
+        y:multiply(y):sum():backward()
+        local lists = { y:values() }
+        for _, name in ipairs { "x", "up", "up_b", "down" } do
+          lists[#lists + 1] = t[name]:gradient():values()
+        end
+        return lists
+      end
+      local one = both(function(t) return t.x:linear_gelu_linear(t.up, t.up_b, t.down) end)
+      local three = both(function(t) return t.x:linear(t.up, t.up_b):gelu():linear(t.down) end)
+      for i, list in ipairs(three) do
+        for j, value in ipairs(list) do
+          assert.is_true(math.abs(value - one[i][j]) <= 1e-12 * (1 + math.abs(value)))
+        end
+      end
+    end)
+
     it("matmul and linear with no inner columns are 0 and the bias", function()
       local function zeros(...) return core.zeros({ ... }, dtype) end
       assert.same({ 0, 0, 0, 0 }, zeros(2, 0):matmul(zeros(0, 2)):values())

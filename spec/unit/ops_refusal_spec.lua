@@ -37,6 +37,8 @@ local refusals = {
   { "matmul: a must have 2 axes, got [3]", function() zeros(3):matmul(zeros(3, 3)) end },
   { "linear: x is [2,3] and w is [4,5]: their last extents must be equal",
     function() zeros(2, 3):linear(zeros(4, 5)) end },
+  { "linear_gelu_linear: down must have 4 columns, as many as up has rows, got [2,3]",
+    function() zeros(2, 3):linear_gelu_linear(zeros(4, 3), nil, zeros(2, 3)) end },
   { "linear: b must have shape [4], got [3]",
     function() zeros(2, 3):linear(zeros(4, 3), zeros(3)) end },
   { "softmax: x must have at least one axis, got a scalar", function() zeros():softmax() end },

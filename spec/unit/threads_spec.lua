@@ -32,6 +32,8 @@ local large = {
                  function(t) return t.x:layer_norm(t.w, t.b) end },
   linear = { { x = M, w = { 201, 132 }, b = { 201 } },
              function(t) return t.x:linear(t.w, t.b) end },
+  linear_gelu_linear = { { x = M, up = { 201, 132 }, up_b = { 201 }, down = { 132, 201 } },
+                         function(t) return t.x:linear_gelu_linear(t.up, t.up_b, t.down) end },
   matmul = { { a = M, b = { 132, 201 } }, function(t) return t.a:matmul(t.b) end },
   multiply = { { a = M, b = { 132 } }, function(t) return t.a:multiply(t.b) end },
   relu = { { x = M }, function(t) return t.x:relu() end },

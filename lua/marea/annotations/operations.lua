@@ -89,6 +89,16 @@ function tensor:layer_norm(w, b, options) end
 ---@return marea.tensor result [..., out]
 function tensor:linear(w, b) end
 
+--- Two projections with gelu between them, gelu(x up^T + up_b) down^T + down_b, as one operation:
+--- the values of linear, gelu and linear, in less time.
+--- self is x: [..., in].
+---@param up marea.tensor [hidden, in]
+---@param up_b? marea.tensor [hidden]
+---@param down marea.tensor [out, hidden]
+---@param down_b? marea.tensor [out]
+---@return marea.tensor result [..., out]
+function tensor:linear_gelu_linear(up, up_b, down, down_b) end
+
 --- The product of two matrices.
 --- self is a: [m, k].
 ---@param b marea.tensor [k, n]

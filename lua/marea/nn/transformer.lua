@@ -45,6 +45,10 @@ end
 ---@param x marea.tensor [rows, width]
 ---@return marea.tensor result [rows, width]
 function Mlp:forward(x)
+  if self.activation == "gelu" then
+    local up, down = self.up, self.down
+    return x:linear_gelu_linear(up.weight, up.bias, down.weight, down.bias)
+  end
   local up = self.up(x)
   return self.down(up[self.activation](up))
 end
