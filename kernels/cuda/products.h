@@ -34,6 +34,11 @@ struct mr_cuda_blas_type<__nv_bfloat16> {
 /* For k > 0, of elements of `type`. */
 int mr_cuda_multiply_type(const mr_launch *l, cudaDataType type, const mr_cuda_product *product);
 
+/* c = op(a) op(b) + bias[n] on each row, in one launch, with *fused = 1; or nothing, and 0, where
+ * cuBLASLt does not offer that. alpha, beta and count of the product are not looked at. */
+int mr_cuda_multiply_biased(const mr_launch *l, cudaDataType type, const mr_cuda_product *product,
+                            const void *bias, int *fused);
+
 /* c = beta c; whatever c held is forgotten when beta is 0. */
 template <typename T>
 struct mr_cuda_kept {

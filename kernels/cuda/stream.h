@@ -15,11 +15,12 @@ enum {
 
 typedef struct mr_cuda_stream {
   cudaStream_t stream;
-  cublasHandle_t blas; /* set up by mr_cuda_stream_prepare */
+  cublasHandle_t blas; /* this and the next two are made by mr_cuda_stream_prepare */
   cublasLtHandle_t blas_lt;
-  void *workspace; /* MR_CUDA_WORKSPACE bytes of the device, aligned to 256 */
-  void *scratch;   /* MR_CUDA_SCRATCH bytes of the device, aligned to 256 */
-  int tf32;        /* may products of f32 round their factors to TF32? 0 unless asked for */
+  struct mr_cuda_plans *plans; /* how cuBLASLt does the shapes seen so far */
+  void *workspace;             /* MR_CUDA_WORKSPACE bytes of the device, aligned to 256 */
+  void *scratch;               /* MR_CUDA_SCRATCH bytes of the device, aligned to 256 */
+  int tf32; /* may products of f32 round their factors to TF32? 0 unless asked for */
 } mr_cuda_stream;
 
 #ifdef __cplusplus
@@ -28,7 +29,7 @@ extern "C" {
 
 /* Makes the handles of cuBLAS and cuBLASLt for `s`, whose stream, workspace, scratch and tf32 are
  * set: on its stream, with its workspace, without atomics. An error of errors.h; nothing is left
- * then. mr_cuda_stream_finish releases both handles, and nothing else. */
+ * then. mr_cuda_stream_finish releases what was made, and nothing else. */
 int mr_cuda_stream_prepare(mr_cuda_stream *s);
 void mr_cuda_stream_finish(mr_cuda_stream *s);
 

@@ -18,7 +18,7 @@ const mr_kernels *mr_cuda_kernels_f64(void);
 #endif
 
 /* EACH(file) for every kernels/cuda/<file>.cu with rows */
-#define MR_CUDA_FILES(EACH) EACH(add) EACH(arrays) EACH(gemm) EACH(multiply)
+#define MR_CUDA_FILES(EACH) EACH(add) EACH(arrays) EACH(gemm) EACH(linear) EACH(multiply)
 
 /* At the end of a file of rows, whose `rows<T>` puts them into the table of T. */
 #define MR_CUDA_ROWS(file)                                     \

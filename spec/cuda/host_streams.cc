@@ -48,8 +48,8 @@ struct handle {
 };
 
 std::vector<cudaStream_t> &streams() {
-  static std::vector<cudaStream_t> all{new CUstream_st{}}; /* the first is the default one */
-  return all;
+  static auto *all = new std::vector<cudaStream_t>{new CUstream_st{}}; /* the default one first */
+  return *all;
 }
 
 cudaStream_t known(cudaStream_t stream) {

@@ -62,7 +62,7 @@ block running;
 const launch *current_launch;
 const std::function<void()> *body;
 fiber outside; /* who called run_grid */
-std::vector<fiber *> fibers, idle;
+auto &fibers = *new std::vector<fiber *>, &idle = *new std::vector<fiber *>; /* for good */
 char message[1024];
 
 /* --- shared memory: one piece for each declaration, and one for the launch's own --- */

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdint.h>
 
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <string>
@@ -98,7 +99,35 @@ struct bench {
    * must be as they were. Tolerances: 2e-6 for float, 1e-14 for double. */
   template <typename Row, typename F>
   void compare(const char *name, Row mr_kernels::*member, double scale,
-               const std::vector<array *> &outputs, F call);
+               const std::vector<array *> &outputs, F call) {
+    if (gpu->*member == nullptr) {
+      r.missing.insert(name);
+      return;
+    }
+    compare_calls(
+        name, scale, outputs,
+        [&] {
+          return call(cpu->*member, &r.cpu_launch,
+                      [](array *a) { return a == nullptr ? nullptr : a->cpu; });
+        },
+        [&] {
+          return call(gpu->*member, &r.gpu_launch,
+                      [](array *a) { return a == nullptr ? nullptr : a->gpu; });
+        });
+  }
+
+ private:
+  typedef std::vector<std::vector<unsigned char>> contents;
+
+  contents all() const {
+    contents bytes;
+    for (array *a : arrays) bytes.push_back(a->bytes);
+    return bytes;
+  }
+  void compare_calls(const char *name, double scale, const std::vector<array *> &outputs,
+                     const std::function<int()> &on_cpu, const std::function<int()> &on_gpu);
+  void judge(const std::string &what, const array &a, double scale,
+             const std::vector<unsigned char> &got, const std::vector<unsigned char> &expected);
 };
 
 template <typename T>
@@ -131,62 +160,47 @@ inline bool agree(double got, double expected, double tolerance) {
 }
 
 template <typename T>
-template <typename Row, typename F>
-void bench<T>::compare(const char *name, Row mr_kernels::*member, double scale,
-                       const std::vector<array *> &outputs, F call) {
-  if (gpu->*member == nullptr) {
-    r.missing.insert(name);
+void bench<T>::judge(const std::string &what, const array &a, double scale,
+                     const std::vector<unsigned char> &got,
+                     const std::vector<unsigned char> &expected) {
+  const double tolerance = scale * (sizeof(T) == 4 ? 2e-6 : 1e-14);
+  for (int64_t i = 0; i < (int64_t)(got.size() / size_at<T>(a)); i++) {
+    const double value = value_at<T>(a, got.data(), i), right = value_at<T>(a, expected.data(), i);
+    if (agree(value, right, tolerance)) continue;
+    differ(r, what, i, value, right);
     return;
   }
+}
+
+template <typename T>
+void bench<T>::compare_calls(const char *name, double scale, const std::vector<array *> &outputs,
+                             const std::function<int()> &on_cpu,
+                             const std::function<int()> &on_gpu) {
   const std::string what = std::string(name) + (sizeof(T) == 4 ? " f32" : " f64");
   r.compared.insert(name);
   r.comparisons++;
-
-  std::vector<std::vector<unsigned char>> expected, first;
-  for (array *a : arrays) expected.push_back(a->bytes);
+  const contents before = all();
+  contents expected = before, first;
   for (size_t i = 0; i < arrays.size(); i++) arrays[i]->cpu = expected[i].data();
-  const int cpu_error =
-      call(cpu->*member, &r.cpu_launch, [](array *a) { return a == nullptr ? nullptr : a->cpu; });
-
+  const int cpu_error = on_cpu();
   for (uint64_t seed : r.seeds) {
     mr_host_seed(seed);
-    const std::vector<std::vector<unsigned char>> before = [&] {
-      std::vector<std::vector<unsigned char>> all;
-      for (array *a : arrays) all.push_back(a->bytes);
-      return all;
-    }();
-    const int error = on_device(r, arrays, [&] {
-      return call(gpu->*member, &r.gpu_launch,
-                  [](array *a) { return a == nullptr ? nullptr : a->gpu; });
-    });
-    std::vector<std::vector<unsigned char>> after;
-    for (size_t i = 0; i < arrays.size(); i++) {
-      after.push_back(arrays[i]->bytes);
-      arrays[i]->bytes = before[i];
-    }
+    const int error = on_device(r, arrays, on_gpu);
+    const contents after = all();
+    for (size_t i = 0; i < arrays.size(); i++) arrays[i]->bytes = before[i];
     if (error != cpu_error) {
       differ(r, what + ": error", (int64_t)seed, error, cpu_error);
       return;
     }
     for (size_t i = 0; i < arrays.size(); i++) {
-      const array &a = *arrays[i];
-      bool output = false;
-      for (const array *each : outputs) output = output || each == &a;
+      const bool output = std::find(outputs.begin(), outputs.end(), arrays[i]) != outputs.end();
       if (!output && after[i] != before[i]) differ(r, what + ": wrote to its input", -1, 0, 0);
-      if (!first.empty() && output && after[i] != first[i]) {
+      if (!first.empty() && after[i] != first[i]) {
         differ(r, what + ": other bits with another seed", (int64_t)seed, 0, 0);
       }
-      const int64_t n = (int64_t)(after[i].size() / size_at<T>(a));
-      const double tolerance = scale * (sizeof(T) == 4 ? 2e-6 : 1e-14);
-      for (int64_t j = 0; output && j < n; j++) {
-        const double got = value_at<T>(a, after[i].data(), j);
-        const double right = value_at<T>(a, expected[i].data(), j);
-        if (agree(got, right, tolerance)) continue;
-        differ(r, what, j, got, right);
-        break;
-      }
+      if (output) judge(what, *arrays[i], scale, after[i], expected[i]);
     }
-    if (first.empty()) first = after;
+    first = after;
   }
 }
 

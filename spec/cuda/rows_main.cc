@@ -50,7 +50,8 @@ static int copy_out(array *a) {
   for (size_t i = bytes; i < all.size(); i++) {
     if (all[i] != GUARD_BYTE) return (int)cudaErrorIllegalAddress;
   }
-  memcpy(a->bytes.data(), all.data(), bytes);
+  all.resize(bytes);
+  a->bytes = all;
   return 0;
 }
 

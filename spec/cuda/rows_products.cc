@@ -31,3 +31,37 @@ static void products(bench<T> &b) {
   }
 }
 ROWS(products)
+
+template <typename T>
+static void linear_case(bench<T> &b, int64_t rows, int64_t in, int64_t out) {
+  array *x = &b.reals(rows * in), *w = &b.reals(out * in), *bias = &b.reals(out);
+  array *y = &b.unset(rows * out), *up = &b.reals(rows * out), *no = nullptr;
+  array *dx = &b.reals(rows * in), *dw = &b.reals(out * in), *db = &b.reals(out);
+  for (array *added : {bias, no}) {
+    b.compare("linear", &mr_kernels::linear, 10, {y}, [=](auto row, auto l, auto at) {
+      return row(l, rows, in, out, at(x), at(w), at(added), at(y));
+    });
+  }
+  for (int given = 1; given < 8; given++) {
+    array *to_x = (given & 1) != 0 ? dx : no, *to_w = (given & 2) != 0 ? dw : no,
+          *to_b = (given & 4) != 0 ? db : no;
+    for (int fresh : {0, 1}) {
+      b.compare("linear_backward", &mr_kernels::linear_backward, 20, {dx, dw, db},
+                [=](auto row, auto l, auto at) {
+                  return row(l, fresh, rows, in, out, at(x), at(w), at(up), at(to_x), at(to_w),
+                             at(to_b));
+                });
+    }
+  }
+  b.clear();
+}
+
+template <typename T>
+static void linear(bench<T> &b) {
+  for (int64_t rows : {0, 1, 5, 67}) {
+    for (int64_t in : {0, 1, 33}) {
+      for (int64_t out : {0, 1, 7, 65}) linear_case(b, rows, in, out);
+    }
+  }
+}
+ROWS(linear)

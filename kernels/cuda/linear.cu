@@ -1,0 +1,57 @@
+/* y = x w^T + b */
+#include "kernels/cuda/columns.h"
+#include "kernels/cuda/products.h"
+#include "kernels/cuda/table.h"
+
+namespace {
+
+/* y = b, repeated over the rows */
+template <typename T>
+struct repeated {
+  int64_t cols;
+  const T *b;
+  T *y;
+  __device__ void operator()(int64_t i) const { y[i] = b[mr_remainder(i, cols)]; }
+};
+
+/* The bias is added by the product where cuBLASLt offers that; else it is there before, and the
+ * product adds to it. */
+template <typename T>
+int linear(const mr_launch *l, int64_t rows, int64_t in, int64_t out, const void *x, const void *w,
+           const void *b, void *y) {
+  const double beta = b == NULL ? 0 : 1;
+  const mr_cuda_product product = {0, 1, rows, out, in, 1, 1, beta, x, w, y};
+  if (b == NULL) return mr_cuda_multiply<T>(l, &product);
+  int fused = 0;
+  int error = mr_cuda_multiply_biased(l, mr_cuda_blas_type<T>::value, &product, b, &fused);
+  if (error != 0 || fused) return error;
+  error = mr_cuda_each(l, rows * out, repeated<T>{out, (const T *)b, (T *)y});
+  return error == 0 ? mr_cuda_multiply<T>(l, &product) : error;
+}
+
+template <typename T>
+int linear_backward(const mr_launch *l, int fresh, int64_t rows, int64_t in, int64_t out,
+                    const void *x, const void *w, const void *dy, void *dx, void *dw, void *db) {
+  int error = 0;
+  if (dx != NULL) {
+    const double beta = fresh ? 0 : 1;
+    const mr_cuda_product product = {0, 0, rows, in, out, 1, 1, beta, dy, w, dx};
+    error = mr_cuda_multiply<T>(l, &product);
+  }
+  if (error == 0 && dw != NULL) {
+    const mr_cuda_product product = {1, 0, out, in, rows, 1, 1, 1, dy, x, dw};
+    error = mr_cuda_multiply<T>(l, &product);
+  }
+  if (error != 0 || db == NULL) return error;
+  return mr_cuda_column_sums<T>(l, rows, out, mr_cuda_element<T>{out, (const T *)dy}, (T *)db);
+}
+
+template <typename T>
+void rows(mr_kernels *k) {
+  k->linear = linear<T>;
+  k->linear_backward = linear_backward<T>;
+}
+
+}  // namespace
+
+MR_CUDA_ROWS(linear)
