@@ -118,6 +118,7 @@ static mr_status read_values(mr_device *device, void *to, const void *from, int6
 
 static mr_status finish_sync(mr_device *device) {
   cuda_device *c = cuda_of(device);
+  device->waits++;
   return check(c, "work called before", c->library->finish_sync(c->cuda));
 }
 
@@ -230,17 +231,18 @@ static void fill_record(cuda_device *c, int ordinal, int threads) {
 static mr_status open_parts(cuda_device *c, int ordinal) {
   mr_block_source source = {c, take_block, give_block};
   mr_block_source locked = {c, take_locked, give_locked};
+  mr_device *device = &c->device;
   void *number = NULL;
-  int error = c->library->open(ordinal, &c->cuda, &c->device.launch.stream, c->device.kernels);
+  int error = c->library->open(ordinal, &c->cuda, &device->launch.stream, device->kernels);
   if (error == MR_CUDA_NO_MEMORY)
     return mr_fail(MR_ERROR_ENVIRONMENT, "no memory on %s (%s) to begin with", c->name,
                    c->facts.name);
   MR_TRY(check(c, "opening", error));
-  MR_TRY(mr_staging_new(c->library, c->cuda, &c->staging));
+  MR_TRY(mr_staging_new(c->library, c->cuda, &device->waits, &c->staging));
   MR_TRY(mr_blocks_new(&source, &c->blocks));
   MR_TRY(mr_blocks_new(&locked, &c->locked));
-  MR_TRY(allocate(&c->device, sizeof(double), 0, &number));
-  c->device.number = number;
+  MR_TRY(allocate(device, sizeof(double), 0, &number));
+  device->number = number;
   return MR_OK;
 }
 

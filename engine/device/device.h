@@ -27,6 +27,7 @@ struct mr_device {
   const char *place; /* the same for two devices only if they are one; "" for host memory */
   int host_memory;
   int64_t kernel_calls;                      /* so far */
+  int64_t waits;                             /* of the host for the device, so far */
   mr_launch launch;                          /* handed to every kernel */
   const mr_kernels *kernels[MR_DTYPE_COUNT]; /* NULL for dtypes without arithmetic */
   double *number; /* device memory of one double, for a kernel's result that the host reads next */

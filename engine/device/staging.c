@@ -21,15 +21,18 @@ struct mr_staging {
   piece piece[PIECES];
   int pieces, oldest; /* oldest: where the next wait begins */
   int64_t bytes;
+  int64_t *waits;
 };
 
-mr_status mr_staging_new(const mr_cuda_library *library, mr_cuda *device, mr_staging **staging) {
+mr_status mr_staging_new(const mr_cuda_library *library, mr_cuda *device, int64_t *waits,
+                         mr_staging **staging) {
   void *block = NULL;
   *staging = NULL;
   MR_TRY(mr_memory_allocate(sizeof(mr_staging), &block));
   *staging = block;
   (*staging)->library = library;
   (*staging)->device = device;
+  (*staging)->waits = waits;
   return MR_OK;
 }
 
@@ -76,6 +79,7 @@ static piece *wait_for_piece(mr_staging *s, int64_t bytes, int *error) {
     piece *p = &s->piece[(s->oldest + i) % s->pieces];
     if (p->bytes < bytes) continue;
     s->oldest = (s->oldest + i + 1) % s->pieces;
+    ++*s->waits;
     *error = s->library->mark_wait_sync(s->device, p->mark);
     p->busy = 0;
     return p;

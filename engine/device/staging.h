@@ -10,7 +10,9 @@
 
 typedef struct mr_staging mr_staging;
 
-mr_status mr_staging_new(const mr_cuda_library *library, mr_cuda *device, mr_staging **staging);
+/* *waits grows by one whenever the host waits for a piece. */
+mr_status mr_staging_new(const mr_cuda_library *library, mr_cuda *device, int64_t *waits,
+                         mr_staging **staging);
 /* Waits for the copies under way. NULL does nothing. */
 void mr_staging_release(mr_staging *staging);
 

@@ -14,10 +14,10 @@ static void set_string(lua_State *L, const char *name, const char *value) {
   lua_setfield(L, -2, name);
 }
 
-/* core.device() -> {name, instruction_set, blas, model, place, threads, kernel_calls} */
+/* core.device() -> {name, instruction_set, blas, model, place, threads, kernel_calls, waits} */
 static int read_device(lua_State *L) {
   const mr_device *device = mr_lua_context(L)->device;
-  lua_createtable(L, 0, 7);
+  lua_createtable(L, 0, 8);
   set_string(L, "name", device->name);
   set_string(L, "instruction_set", device->instruction_set);
   set_string(L, "blas", device->blas);
@@ -27,6 +27,8 @@ static int read_device(lua_State *L) {
   lua_setfield(L, -2, "threads");
   lua_pushinteger(L, device->kernel_calls);
   lua_setfield(L, -2, "kernel_calls");
+  lua_pushinteger(L, device->waits);
+  lua_setfield(L, -2, "waits");
   return 1;
 }
 

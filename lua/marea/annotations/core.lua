@@ -67,6 +67,7 @@ function core.memory_fail_at(n) end
 ---@field model string the GPU's name; "" for the CPU
 ---@field place string what two GPUs have in common only if they are one; "" for the CPU
 ---@field threads integer
+---@field waits integer how often the host has waited for the device so far
 
 --- What runs the kernels.
 ---@return marea.device device
