@@ -24,6 +24,7 @@ local ceiling_size = 1024
 ---@field peers? fun(session: marea.Session): marea.Torch[] started before threads are bound
 ---@field profile? boolean
 ---@field collectives? boolean
+---@field scaling? boolean on several ranks only
 ---@field growth? boolean
 
 local function over_ranks(world, values, reduction)
@@ -158,6 +159,10 @@ function bench.measure(recipe, world, options)
   if options.profile then
     record.profile = require("marea.bench.profile").measure(trainer, advance,
                                                             math.max(10, turns.steps_a_turn))
+  end
+  if options.scaling then
+    record.scaling = require("marea.bench.scaling").measure(
+      session, { advance = advance, products = parts.products }, options.seconds)
   end
   if options.growth then
     record.growth = growth.measure(session, options.seconds)

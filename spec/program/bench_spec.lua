@@ -41,9 +41,9 @@ describe("marea bench", function()
     assert.is_true(math.abs(sum - record.profile.total) < 1e-6 * record.profile.total)
   end)
 
-  it("measures two ranks, and their collectives", function()
+  it("measures two ranks, their collectives, and each rank by itself", function()
     local folder <close> = scratch.folder()
-    local code, output, errors = run(2, folder.path, "--collectives", "--json")
+    local code, output, errors = run(2, folder.path, "--collectives", "--scaling", "--json")
     assert.equal(0, code, errors)
     local record = json.decode(output)
     check(record)
@@ -51,8 +51,15 @@ describe("marea bench", function()
     assert.equal(7, #record.collectives.sizes)
     for _, row in ipairs(record.collectives.sizes) do
       assert.is_true(row.microseconds > 0 and row.mpi_microseconds > 0 and row.mean_to_sum > 0)
+      assert.is_true(row.window_microseconds > 0 and row.window_to_mpi > 0)
     end
     assert.is_true(record.collectives.overlap.with_ms > 0)
+    local scaling = record.scaling
+    for _, name in ipairs { "step", "products", "ratio" } do
+      assert.is_true(scaling[name].low > 0, name)
+      assert.equal(scaling.turns, scaling[name].count)
+    end
+    assert.is_true(scaling.step_alone_ms > scaling.products_alone_ms)
   end)
 
   it("says what it found", function()
@@ -65,11 +72,24 @@ describe("marea bench", function()
     end
   end)
 
+  it("measures collectives where no memory is shared, too", function()
+    local folder <close> = scratch.folder()
+    local code, output, errors = launch.run(
+      { ranks = 2, threads = 1, time_limit = 120, set = { MAREA_WINDOW_BYTES = "1000" } },
+      { "bench", "recipes/gpt.lua", "--outputs", folder.path, "--seconds", "0.1", "--collectives" })
+    assert.equal(0, code, errors)
+    assert.is_truthy(output:find "4%.10 kB +%- +%- +%d", output)
+    local _, told = errors:gsub("do not fit into shared memory", "")
+    assert.equal(1, told, errors)
+  end)
+
   it("refuses collectives of one rank and peers that it does not know", function()
     local folder <close> = scratch.folder()
     local code, _, errors = run(nil, folder.path, "--collectives")
     assert.equal(2, code)
     assert.is_truthy(errors:find("launch -n 2 bench", 1, true), errors)
+    code = run(nil, folder.path, "--scaling")
+    assert.equal(2, code)
     code = run(nil, folder.path, "--against", "abacus")
     assert.equal(2, code)
   end)

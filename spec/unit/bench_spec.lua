@@ -116,6 +116,15 @@ describe("a spinning thread", function()
   end)
 end)
 
+describe("a nap", function()
+  it("lasts as long as it was asked to", function()
+    local began = core.seconds()
+    core.nap(0.01)
+    assert.is_true(core.seconds() - began >= 0.01)
+    assert.has_error(function() core.nap(-1) end)
+  end)
+end)
+
 describe("growth", function()
   local growth = require "marea.bench.growth"
 

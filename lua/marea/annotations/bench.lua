@@ -64,6 +64,10 @@ function core.bind_threads() end
 ---@return number share from 0 to 1, the mean over threads
 function core.spin(seconds) end
 
+--- Sleeps: what waits without taking a core from those that are measured.
+---@param seconds number at most 60
+function core.nap(seconds) end
+
 --- MPI's own blocking sum over the ranks, in place, for measuring; nothing is compared or counted.
 --- Errors, code 1: a tensor that is not f32.
 ---@param group marea.group

@@ -96,6 +96,18 @@ function text.growth(record)
   return table_text.of(rows, { false, true, true, true, true, true, true })
 end
 
+local function scaling_text(record)
+  local function row(name, alone, together, share)
+    return { name, ("%.2f"):format(alone), ("%.2f"):format(together), spread(share, 3) }
+  end
+  return table_text.of({
+    { "a rank's share", "alone ms", "together ms", "alone / together" },
+    row("step", record.step_alone_ms, record.step_together_ms, record.step),
+    row("products", record.products_alone_ms, record.products_together_ms, record.products),
+    { "step to products", "", "", spread(record.ratio, 3) },
+  }, { false, true, true, true })
+end
+
 --- The record as text.
 ---@param record table bench.json
 ---@return string
@@ -103,6 +115,7 @@ function text.of(record)
   local parts = { head(record), table_text.of(main_rows(record), { false, false }) }
   if record.profile then parts[#parts + 1] = "\n" .. profile_text(record.profile) end
   if record.growth then parts[#parts + 1] = "\n" .. text.growth(record.growth) end
+  if record.scaling then parts[#parts + 1] = "\n" .. scaling_text(record.scaling) end
   if record.collectives then parts[#parts + 1] = "\n" .. collectives_text(record.collectives) end
   return table.concat(parts, "\n")
 end

@@ -23,6 +23,7 @@ local function define(parser)
   parser:option("--against", "A peer to take turns with."):argname("torch"):choices { "torch" }
   parser:flag("--profile", "Also where the time goes, by operation.")
   parser:flag("--collectives", "Also all-reduces by size, means and overlap, on several ranks.")
+  parser:flag("--scaling", "Also a rank's share by itself beside all ranks together.")
   parser:flag("--growth", "Also what a token costs by length, width and number of sequences.")
   parser:option("--seconds", "How long turns are taken."):argname("N"):convert(seconds)
     :default "20"
@@ -60,13 +61,16 @@ end
 local function run_command(options)
   local world = world_of.get()
   local recipe = recipe_of.require(options.recipe, options.settings, world:size())
-  if options.collectives and world:size() == 1 then
-    fault.raise_at(2, "", "--collectives measures between ranks: marea launch -n 2 bench ...")
+  for _, name in ipairs { "collectives", "scaling" } do
+    if options[name] and world:size() == 1 then
+      fault.raise_at(2, "", "--%s measures between ranks: marea launch -n 2 bench ...", name)
+    end
   end
   local run <close> = run_of.open {
     outputs = options.outputs, name = options.run or recipe.name, way = "any", world = world }
   local record = bench.measure(recipe, world, {
     seconds = options.seconds, profile = options.profile, collectives = options.collectives,
+    scaling = options.scaling,
     growth = options.growth,
     peers = options.against and start_peers })
   together.on_root(world, function()
