@@ -12,7 +12,7 @@ struct sums {
   const T *a, *b;
   T *y;
   __device__ void operator()(int64_t i) const {
-    y[i] = mr_down<T>(mr_up(a[i]) + mr_up(b[mr_remainder(i, cols)]));
+    y[i] = mr_down<T>(mr_up(a[i]) + mr_up(b[mr_place(i, cols).col]));
   }
 };
 

@@ -38,6 +38,7 @@
  *     A helper called twice writes over its memory: it ends in a barrier, or says that it does not.
  *   - All threads of a block come to each __syncthreads, on the same line; all 32 lanes to each
  *     shuffle, vote and wmma call, with the full mask. So no thread returns early before one.
+ *   - MR_CUDA_UNROLL before a loop with constant bounds unrolls it.
  *   - Matrix units through nvcuda::wmma only; no inline PTX.
  *
  * Errors: 0, a cudaError_t, or one of mr_cuda_blas_error and mr_cuda_errno (errors.h), which also
@@ -50,6 +51,7 @@
 #include "cuda_host.h"
 
 #ifdef __cplusplus
+#define MR_CUDA_UNROLL
 #define MR_CUDA_SHARED(type, name, extents) MR_HOST_SHARED(type, name, extents)
 #define MR_CUDA_SHARED_DYNAMIC(type, name) MR_HOST_SHARED_DYNAMIC(type, name)
 #define MR_CUDA_START(kernel, grid, block, shared_bytes, stream, ...) \
@@ -67,6 +69,7 @@
 #include <cuda_runtime.h>
 #include <mma.h>
 
+#define MR_CUDA_UNROLL _Pragma("unroll")
 #define MR_CUDA_SHARED(type, name, extents) __shared__ type name extents
 #define MR_CUDA_SHARED_DYNAMIC(type, name)                        \
   extern __shared__ __align__(128) unsigned char mr_cuda_bytes[]; \

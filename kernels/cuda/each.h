@@ -16,10 +16,19 @@ inline int64_t mr_cuda_max(int64_t a, int64_t b) { return a > b ? a : b; }
 /* How many pieces of `length` cover n. */
 inline int64_t mr_cuda_pieces(int64_t n, int64_t length) { return (n + length - 1) / length; }
 
-/* i % n, in 32 bits where they do: a division of 64 bits takes a hundred instructions. */
-__device__ inline int64_t mr_remainder(int64_t i, int64_t n) {
-  if ((((uint64_t)i | (uint64_t)n) >> 32) == 0) return (uint32_t)i % (uint32_t)n;
-  return i % n;
+/* The row and column of element i of a matrix of `cols` columns, in 32 bits where they do: a
+ * division of 64 bits takes a hundred instructions. */
+struct mr_cuda_place {
+  int64_t row, col;
+};
+
+__device__ inline mr_cuda_place mr_place(int64_t i, int64_t cols) {
+  if ((((uint64_t)i | (uint64_t)cols) >> 32) == 0) {
+    const uint32_t row = (uint32_t)i / (uint32_t)cols;
+    return {row, (uint32_t)i - row * (uint32_t)cols};
+  }
+  const int64_t row = i / cols;
+  return {row, i - row * cols};
 }
 
 /* f(i) for i in 0 .. n - 1. Thread i of the grid takes i, i + threads of the grid, ... */

@@ -1,5 +1,6 @@
-/* y = x w^T + b */
+/* y = x w^T + b, with gelu behind or before it. */
 #include "kernels/cuda/columns.h"
+#include "kernels/cuda/gelu.h"
 #include "kernels/cuda/products.h"
 #include "kernels/cuda/table.h"
 
@@ -11,7 +12,7 @@ struct repeated {
   int64_t cols;
   const T *b;
   T *y;
-  __device__ void operator()(int64_t i) const { y[i] = b[mr_remainder(i, cols)]; }
+  __device__ void operator()(int64_t i) const { y[i] = b[mr_place(i, cols).col]; }
 };
 
 /* The bias is added by the product where cuBLASLt offers that; else it is there before, and the
@@ -47,7 +48,28 @@ int linear_backward(const mr_launch *l, int fresh, int64_t rows, int64_t in, int
 }
 
 template <typename T>
+int linear_gelu(const mr_launch *l, int64_t rows, int64_t in, int64_t out, const void *x,
+                const void *w, const void *b, void *z, void *y) {
+  const int error = linear<T>(l, rows, in, out, x, w, b, z);
+  if (error != 0) return error;
+  return mr_cuda_each(l, rows * out, mr_cuda_gelu<T>{(const T *)z, (T *)y});
+}
+
+/* dz holds the gradient of gelu's result first. */
+template <typename T>
+int gelu_linear_backward(const mr_launch *l, int64_t rows, int64_t in, int64_t out, const void *z,
+                         const void *x, const void *w, const void *dy, void *dz, void *dw,
+                         void *db) {
+  const int error = linear_backward<T>(l, 1, rows, in, out, x, w, dy, dz, dw, db);
+  if (error != 0 || dz == NULL) return error;
+  return mr_cuda_each(l, rows * in,
+                      mr_cuda_gelu_backward<T>{1, (const T *)z, (const T *)dz, (T *)dz});
+}
+
+template <typename T>
 void rows(mr_kernels *k) {
+  k->linear_gelu = linear_gelu<T>;
+  k->gelu_linear_backward = gelu_linear_backward<T>;
   k->linear = linear<T>;
   k->linear_backward = linear_backward<T>;
 }

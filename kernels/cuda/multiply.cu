@@ -12,7 +12,7 @@ struct products {
   const T *a, *b;
   T *y;
   __device__ void operator()(int64_t i) const {
-    y[i] = mr_down<T>(mr_up(a[i]) * mr_up(b[mr_remainder(i, cols)]));
+    y[i] = mr_down<T>(mr_up(a[i]) * mr_up(b[mr_place(i, cols).col]));
   }
 };
 
@@ -29,7 +29,7 @@ struct accumulated {
   const T *x, *dy;
   T *dx;
   __device__ void operator()(int64_t i) const {
-    dx[i] = mr_down<T>(mr_up(dx[i]) + mr_up(x[mr_remainder(i, cols)]) * mr_up(dy[i]));
+    dx[i] = mr_down<T>(mr_up(dx[i]) + mr_up(x[mr_place(i, cols).col]) * mr_up(dy[i]));
   }
 };
 

@@ -25,4 +25,10 @@ __device__ inline T mr_down(typename mr_cuda_sum<T>::type x) {
   return (T)x;
 }
 
+/* 1 / (1 + e^-x): 0 and 1 at the far ends */
+template <typename A>
+__device__ inline A mr_sigmoid(A x) {
+  return 1 / (1 + exp(-x));
+}
+
 #endif

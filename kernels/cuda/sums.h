@@ -7,7 +7,7 @@
 /* The sum of the 32 lanes' values, for each of them. */
 template <typename A>
 __device__ inline A mr_warp_sum(A value) {
-#pragma unroll
+  MR_CUDA_UNROLL
   for (int bits = 16; bits > 0; bits /= 2) value += __shfl_xor_sync(0xffffffffU, value, bits);
   return value;
 }
@@ -15,7 +15,7 @@ __device__ inline A mr_warp_sum(A value) {
 /* The greatest of the 32 lanes' values, NaNs passed over. */
 template <typename A>
 __device__ inline A mr_warp_max(A value) {
-#pragma unroll
+  MR_CUDA_UNROLL
   for (int bits = 16; bits > 0; bits /= 2) {
     value = max(value, __shfl_xor_sync(0xffffffffU, value, bits));
   }
@@ -31,7 +31,7 @@ __device__ inline A mr_block_sum(A value) {
   if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = value;
   __syncthreads();
   A sum = partial[0];
-#pragma unroll
+  MR_CUDA_UNROLL
   for (int i = 1; i < threads / 32; i++) sum += partial[i];
   __syncthreads();
   return sum;
@@ -45,7 +45,7 @@ __device__ inline A mr_block_max(A value) {
   if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = value;
   __syncthreads();
   A greatest = partial[0];
-#pragma unroll
+  MR_CUDA_UNROLL
   for (int i = 1; i < threads / 32; i++) greatest = max(greatest, partial[i]);
   __syncthreads();
   return greatest;

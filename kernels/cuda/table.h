@@ -18,7 +18,12 @@ const mr_kernels *mr_cuda_kernels_f64(void);
 #endif
 
 /* EACH(file) for every kernels/cuda/<file>.cu with rows */
-#define MR_CUDA_FILES(EACH) EACH(add) EACH(arrays) EACH(gemm) EACH(linear) EACH(multiply)
+/* clang-format off */
+#define MR_CUDA_FILES(EACH)                                                                    \
+  EACH(adamw) EACH(add) EACH(argmax) EACH(arrays) EACH(cross_entropy) EACH(dropout)            \
+  EACH(embedding) EACH(gelu) EACH(gemm) EACH(layer_norm) EACH(linear) EACH(multiply)           \
+  EACH(relu) EACH(rms_norm) EACH(sgd) EACH(silu) EACH(softmax) EACH(squared_error) EACH(sum)
+/* clang-format on */
 
 /* At the end of a file of rows, whose `rows<T>` puts them into the table of T. */
 #define MR_CUDA_ROWS(file)                                     \

@@ -7,7 +7,7 @@ using rows::bench;
 template <typename T>
 static void plain(bench<T> &b) {
   for (int64_t n : rows::extents) {
-    array *x = &b.reals(n), *y = &b.reals(n),
+    array *x = &b.reals(n), *y = &b.reals(n), *z = &b.reals(n),
           *f = &b.template make<float>(rows::kind::f32, n,
                                        [](int64_t i) { return 0.3F * (float)i; });
     array *d =
@@ -20,6 +20,11 @@ static void plain(bench<T> &b) {
               [=](auto row, auto l, auto at) { return row(l, n, 0.1, at(x), at(y)); });
     b.compare("scale", &mr_kernels::scale, 1, {y},
               [=](auto row, auto l, auto at) { return row(l, n, 0.1, at(y), at(y)); });
+    b.compare("sum_parts", &mr_kernels::sum_parts, 2, {x, y}, [=](auto row, auto l, auto at) {
+      const void *const from[] = {at(x), at(y), at(z)};
+      void *const to[] = {at(y), at(x)};
+      return row(l, n, 0.1, 3, from, 2, to);
+    });
     b.compare("from_f32", &mr_kernels::from_f32, 1, {y},
               [=](auto row, auto l, auto at) { return row(l, n, (const float *)at(f), at(y)); });
     b.compare("from_f64", &mr_kernels::from_f64, 1, {y},

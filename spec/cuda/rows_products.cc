@@ -42,6 +42,14 @@ static void linear_case(bench<T> &b, int64_t rows, int64_t in, int64_t out) {
       return row(l, rows, in, out, at(x), at(w), at(added), at(y));
     });
   }
+  array *z = &b.reals(rows * in), *wide = &b.unset(rows * out);
+  b.compare("linear_gelu", &mr_kernels::linear_gelu, 20, {y, wide}, [=](auto row, auto l, auto at) {
+    return row(l, rows, in, out, at(x), at(w), at(bias), at(wide), at(y));
+  });
+  b.compare("gelu_linear_backward", &mr_kernels::gelu_linear_backward, 40, {dx, dw, db},
+            [=](auto row, auto l, auto at) {
+              return row(l, rows, in, out, at(z), at(x), at(w), at(up), at(dx), at(dw), at(db));
+            });
   for (int given = 1; given < 8; given++) {
     array *to_x = (given & 1) != 0 ? dx : no, *to_w = (given & 2) != 0 ? dw : no,
           *to_b = (given & 4) != 0 ? db : no;

@@ -1,0 +1,52 @@
+/* y = x sigmoid(x) */
+#include "kernels/cuda/each.h"
+#include "kernels/cuda/real.h"
+#include "kernels/cuda/table.h"
+
+namespace {
+
+template <typename T>
+struct forward {
+  typedef typename mr_cuda_sum<T>::type A;
+  const T *x;
+  T *y;
+  __device__ void operator()(int64_t i) const {
+    const A v = mr_up(x[i]);
+    y[i] = mr_down<T>(v * mr_sigmoid(v));
+  }
+};
+
+template <typename T>
+int silu(const mr_launch *l, int64_t n, const void *x, void *y) {
+  return mr_cuda_each(l, n, forward<T>{(const T *)x, (T *)y});
+}
+
+template <typename T>
+struct backward {
+  typedef typename mr_cuda_sum<T>::type A;
+  int fresh;
+  const T *x, *dy; /* dy may be dx */
+  T *dx;
+  __device__ void operator()(int64_t i) const {
+    const A v = mr_up(x[i]), up = mr_up(dy[i]);
+    const A s = mr_sigmoid(v);
+    const A d = up * (s + v * (s * (1 - s)));
+    dx[i] = mr_down<T>(fresh ? d : mr_up(dx[i]) + d);
+  }
+};
+
+template <typename T>
+int silu_backward(const mr_launch *l, int fresh, int64_t n, const void *x, const void *dy,
+                  void *dx) {
+  return mr_cuda_each(l, n, backward<T>{fresh, (const T *)x, (const T *)dy, (T *)dx});
+}
+
+template <typename T>
+void rows(mr_kernels *k) {
+  k->silu = silu<T>;
+  k->silu_backward = silu_backward<T>;
+}
+
+}  // namespace
+
+MR_CUDA_ROWS(silu)
