@@ -41,13 +41,10 @@ static int make_reducer(lua_State *L) {
   mr_unit *unit = mr_lua_check_unit(L, 1);
   mr_group *group = mr_lua_check_group(L, 2);
   mr_lua_check_keys(L, 3, "reducer", keys);
-  char line[MR_LUA_LINE];
-  mr_lua_line(L, line, sizeof line);
   mr_reducer_settings settings = {
       .mean = read_reduction(L),
       .bucket_bytes = mr_lua_option_integer(L, 3, "bucket_bytes", (int64_t)1 << 20),
-      .overlap = mr_lua_option_flag(L, 3, "overlap", 1),
-      .line = line};
+      .overlap = mr_lua_option_flag(L, 3, "overlap", 1)};
   box *shell = lua_newuserdatauv(L, sizeof(box), 0);
   shell->reducer = NULL;
   luaL_setmetatable(L, type_name);
@@ -129,14 +126,6 @@ static int read_buckets(lua_State *L) {
   return 1;
 }
 
-/* way() -> how the gradients are reduced, what was in the way of a shared window ("": nothing) */
-static int read_way(lua_State *L) {
-  const char *why = "", *way = mr_reducer_way(check_reducer(L, 1), &why);
-  lua_pushstring(L, way);
-  lua_pushstring(L, why);
-  return 2;
-}
-
 void mr_lua_open_reducer(lua_State *L) {
   static const luaL_Reg methods[] = {{"attach", attach},
                                      {"no_sync", enter_no_sync},
@@ -144,7 +133,6 @@ void mr_lua_open_reducer(lua_State *L) {
                                      {"begin_window", begin_window},
                                      {"end_window", end_window},
                                      {"buckets", read_buckets},
-                                     {"way", read_way},
                                      {"close", collect},
                                      {NULL, NULL}};
   static const luaL_Reg metamethods[] = {{"__gc", collect}, {"__close", collect}, {NULL, NULL}};

@@ -5,6 +5,8 @@
 
 #include "lua/binding.h"
 #include "lua/train.h"
+#include "lua/world.h"
+#include "train/shared.h"
 
 static const char type_name[] = "marea.unit";
 
@@ -163,6 +165,19 @@ static int change_zero(lua_State *L) {
   return 0;
 }
 
+/* share_gradients(group) -> how they are reduced, what was in the way of a shared window */
+static int share_gradients(lua_State *L) {
+  char line[MR_LUA_LINE];
+  mr_way way;
+  mr_unit *unit = mr_lua_check_unit(L, 1);
+  mr_group *group = mr_lua_check_group(L, 2);
+  mr_lua_line(L, line, sizeof line);
+  MR_LUA_TRY(L, mr_unit_share_gradients(unit, group, line, &way));
+  lua_pushstring(L, way.name);
+  lua_pushstring(L, way.why);
+  return 2;
+}
+
 void mr_lua_open_unit(lua_State *L) {
   static const luaL_Reg methods[] = {{"parameter", read_parameter},
                                      {"names", read_names},
@@ -171,6 +186,7 @@ void mr_lua_open_unit(lua_State *L) {
                                      {"version", read_version},
                                      {"values", read_values},
                                      {"gradients", read_gradients},
+                                     {"share_gradients", share_gradients},
                                      {"zero_grad", change_zero},
                                      {"norm", read_norm},
                                      {"clip", change_clip},

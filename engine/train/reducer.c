@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "base/memory.h"
-#include "comm/window.h"
 
 typedef enum gradient_state { CLEAR, LOCAL, REDUCED } gradient_state;
 
@@ -30,8 +29,6 @@ struct mr_reducer {
   int window_open;
   int64_t expected, backwards; /* of the open window */
   char line[128];
-  const char *way;
-  char why[MR_WINDOW_WHY];
 };
 
 /* --- buckets --- */
@@ -158,36 +155,6 @@ static mr_status check_step(void *owner) {
                        "backward of a window must run outside no_sync");
 }
 
-/* --- where the gradients lie --- */
-
-static void close_window(void *owner, void *memory) {
-  (void)memory;
-  mr_window_close(owner);
-}
-
-/* The gradients' window of the group: the one they lie in already, or a new one that they move
- * into; NULL where the ranks share no memory. */
-static mr_status find_window(mr_reducer *r, const char *line, mr_window **window) {
-  mr_storage *storage = r->unit->gradients->storage;
-  *window = mr_window_find(r->group, storage->memory, storage->bytes);
-  if (*window || storage->bytes == 0) return MR_OK;
-  MR_TRY(mr_window_open(r->group, storage->device, storage->bytes, line, window, r->why));
-  if (!*window) return MR_OK;
-  mr_status status = mr_storage_move(storage, mr_window_part(*window), close_window, *window);
-  if (status != MR_OK) mr_window_close(*window);
-  return status;
-}
-
-static mr_status choose_way(mr_reducer *r, const char *line) {
-  mr_window *window = NULL;
-  r->way = mr_group_size(r->group) > 1 ? "MPI" : "one process";
-  if (mr_group_size(r->group) == 1 || !r->unit->device->host_memory) return MR_OK;
-  MR_TRY(find_window(r, line, &window));
-  if (!window) return MR_OK;
-  r->way = mr_window_crosses_hosts(window) ? "shared windows, MPI between hosts" : "shared window";
-  return MR_OK;
-}
-
 /* --- life --- */
 
 static mr_status follow_unit(mr_reducer *r) {
@@ -223,9 +190,7 @@ mr_status mr_reducer_new(mr_unit *unit, mr_group *group, const mr_reducer_settin
   made->unit = mr_unit_retain(unit);
   made->group = mr_group_retain(group);
   made->settings = *settings;
-  made->settings.line = NULL;
   mr_status status = cut_buckets(made);
-  if (status == MR_OK) status = choose_way(made, settings->line);
   if (status == MR_OK) status = follow_unit(made);
   if (status != MR_OK) {
     mr_reducer_release(made);
@@ -245,11 +210,6 @@ void mr_reducer_release(mr_reducer *r) {
   mr_group_release(r->group);
   mr_unit_release(r->unit);
   mr_memory_release(r);
-}
-
-const char *mr_reducer_way(const mr_reducer *r, const char **why) {
-  *why = r->why;
-  return r->way;
 }
 
 mr_tensor *mr_reducer_anchor(mr_reducer *r) { return r->anchor; }

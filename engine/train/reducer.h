@@ -24,21 +24,13 @@ typedef struct mr_reducer_settings {
   int mean;             /* divide by the number of ranks; else the plain sum */
   int64_t bucket_bytes; /* a bucket is closed once it has as many */
   int overlap;          /* send while backward goes on; the bits are the same without */
-  const char *line;     /* the caller's place, for ranks that disagree, or NULL */
 } mr_reducer_settings;
 
-/* Follows the parameters of `unit` from now on and guards its steps. Retains both. Collective over
- * a group of several ranks: the gradients move into memory that the ranks of a host share, where
- * there is any, and stay there when the reducer is gone; every tensor over them follows. */
+/* Follows the parameters of `unit` from now on and guards its steps. Retains both. */
 mr_status mr_reducer_new(mr_unit *unit, mr_group *group, const mr_reducer_settings *settings,
                          mr_reducer **reducer);
 /* NULL does nothing. */
 void mr_reducer_release(mr_reducer *reducer);
-
-/* How the gradients are reduced, static: "one process", "shared window", "shared windows, MPI
- * between hosts" or "MPI". `why` says what was in the way of a shared window, "" for nothing; it
- * lives as long as the reducer. */
-const char *mr_reducer_way(const mr_reducer *reducer, const char **why);
 
 /* A leaf without elements that the reducer follows: tying a loss to it makes every backward of
  * the replica pass the reducer, also one whose loss uses no parameter. Borrowed. */

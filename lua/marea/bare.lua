@@ -3,11 +3,13 @@
 
 local fault = require "marea.fault"
 local loss = require "marea.loss"
+local way = require "marea.way"
 
 local bare = {}
 
 ---@class marea.Bare
 ---@field gradients marea.tensor flat
+---@field way marea.Way
 ---@field skip_reduction? boolean a control: the recipe's own reduction is turned into nothing
 local Bare = {}
 Bare.__index = Bare
@@ -20,7 +22,7 @@ Bare.__index = Bare
 ---@return marea.Bare driver
 function bare.new(session, model, world)
   local self = setmetatable({ model = model, world = world, reductions = 0 }, Bare)
-  self.gradients = model:gradients()
+  self.gradients, self.way = model:gradients(), way.choose(model, world)
   function model.loss(_, batch, weights) return loss.weighted(session, model, batch, weights) end
   return self
 end

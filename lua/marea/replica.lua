@@ -4,6 +4,7 @@ local core = require "marea.core"
 local fault = require "marea.fault"
 local loss = require "marea.loss"
 local strict = require "marea.strict"
+local way = require "marea.way"
 
 ---@class marea.ReplicaOptions: marea.reducer_options
 ---@field broadcast? boolean false leaves the ranks' parameters as they are (default true)
@@ -11,6 +12,7 @@ local strict = require "marea.strict"
 ---@class marea.Replica
 ---@field model marea.Module
 ---@field world marea.World
+---@field way marea.Way
 ---@overload fun(batch: marea.Batch): marea.tensor the model's own call
 local Replica = {}
 Replica.__index = Replica
@@ -23,17 +25,6 @@ local function check_self(self, name)
   end
 end
 
--- Says, once in a run and on rank 0, why ranks that share a host reduce through MPI.
-local function tell_way(reducer, model, world)
-  local _, why = reducer:way()
-  if why == "" or world:rank() ~= 0 or world.told_way then return end
-  world.told_way = true
-  local gradients = model:gradients()
-  local bytes = gradients:count() * (gradients:dtype() == "f64" and 8 or 4)
-  io.stderr:write(("marea: the gradients of %.1f MB x %d ranks do not fit into shared memory " ..
-                   "(%s): reducing through MPI\n"):format(bytes / 1e6, world:local_size(), why))
-end
-
 --- Makes a replica of a materialized model on the ranks of a world. Its parameters become rank 0's.
 ---@param session marea.Session recipe, config, terms
 ---@param model marea.Module root module, materialized
@@ -43,14 +34,14 @@ end
 function Replica.new(session, model, world, options)
   options = options or {}
   if options.broadcast ~= false and world:size() > 1 then world:broadcast(model:values(), 0) end
+  local chosen = way.choose(model, world)
   local reducer = core.reducer(model.unit, world.group, {
     reduction = options.reduction or "mean",
     bucket_bytes = options.bucket_bytes,
     overlap = options.overlap,
   })
-  tell_way(reducer, model, world)
-  return setmetatable({ session = session, model = model, world = world, reducer = reducer },
-                      Replica)
+  return setmetatable({ session = session, model = model, world = world, reducer = reducer,
+                        way = chosen }, Replica)
 end
 
 --- Sets all gradients to zero; the first thing of a window.
@@ -94,11 +85,6 @@ end
 --- Opens a window of as many backwards as it has batches; no optimizer steps until it is closed.
 ---@param window marea.Window
 function Replica:begin_window(window) self.reducer:begin_window(#window) end
-
---- How the gradients are reduced: as reducer:way of the engine.
----@return string way
----@return string why
-function Replica:way() return self.reducer:way() end
 
 --- Stops following the parameters.
 function Replica:close() self.reducer:close() end

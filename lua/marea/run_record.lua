@@ -44,19 +44,12 @@ local function overrides_of(recipe)
   return json.array(type(given[1]) == "string" and given or {})
 end
 
--- How gradients are reduced, and what was in the way of shared memory.
-local function way_of(session)
-  if not session.recipe.replicate then return nil end
-  local way, why = session.driver:way()
-  return way, why ~= "" and why or nil
-end
-
 -- Runs on all ranks.
 local function describe(session, recipe, run_name)
   local device = core.device()
-  local way, why = way_of(session)
+  local way = session.driver.way
   return {
-    reduction_way = way, reduction_problem = why,
+    reduction_way = way.name, reduction_problem = way.problem,
     version = require "marea.version", name = recipe.name, recipe = recipe.path, run = run_name,
     config = config.values(recipe.config), overrides = overrides_of(recipe),
     objective = recipe.config.objective,

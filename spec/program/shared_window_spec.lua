@@ -21,7 +21,7 @@ local world = core.world()
 local rank, size = world:rank(), world:size()
 local unit = core.unit({ { name = "all", shape = { 100003 } } }, "f64")
 local gradients = unit:gradients()
-local reducer = core.reducer(unit, world)
+local way = unit:share_gradients(world)
 ]]
 
 local function run(ranks, text, set)
@@ -60,7 +60,7 @@ describe("a run on one host", function()
       return
     end
     local folder <close> = scratch.folder()
-    scratch.write(folder.path .. "/x.lua", header .. "print(reducer:way())")
+    scratch.write(folder.path .. "/x.lua", header .. "print(way)")
     local words, variables = launch.arguments({ ranks = 2, threads = 1 },
                                               { folder.path .. "/x.lua" })
     local command = "env"
@@ -68,7 +68,7 @@ describe("a run on one host", function()
     for _, word in ipairs(words) do command = command .. " " .. launch.quote(word) end
     local code, output, errors = scratch.shell(tiny_shm:format("16m", command))
     assert.equal(0, code, errors)
-    assert.equal("shared window\t\nshared window\t\n", output)
+    assert.equal("shared window\nshared window\n", output)
   end)
 end)
 
@@ -94,7 +94,7 @@ describe("ranks that pass as several hosts", function()
     for i, value in ipairs(gradients:values()) do
       assert(value == (i <= 100000 and expected or 2.0 ^ rank))
     end
-    if rank == 0 then print((reducer:way())) end]]
+    if rank == 0 then print(way) end]]
 
   local between = "shared windows, MPI between hosts"
   for _, case in ipairs {
@@ -140,7 +140,7 @@ end)
 describe("ranks whose gradients are not of one size", function()
   it("stop with the sizes of all", function()
     local code, _, errors = run(2, [[
-      core.reducer(core.unit({ { name = "a", shape = { 100 + rank * 100 } } }, "f32"), world)]])
+      core.unit({ { name = "a", shape = { 100 + rank * 100 } } }, "f32"):share_gradients(world)]])
     assert.equal(6, code)
     for rank = 0, 1 do
       local words = ("rank %d window of %d bytes at "):format(rank, 512 + rank * 384)

@@ -28,10 +28,9 @@ local function expected(like, seed, reduction)
   return reduction == "mean" and total:scale(1 / size) or total
 end
 
-describe("the gradients of a reducer", function()
+describe("shared gradients", function()
   it("lie in a shared window of the ranks of a host", function()
-    local reducer <close> = core.reducer(unit_of(64, "f32"), world)
-    local way, why = reducer:way()
+    local way, why = unit_of(64, "f32"):share_gradients(world)
     assert.equal(size > 1 and "shared window" or "one process", way)
     assert.equal("", why)
   end)
@@ -39,7 +38,7 @@ describe("the gradients of a reducer", function()
   it("are summed in rank order, to the bit, wherever they are cut", function()
     for _, dtype in ipairs { "f32", "f64" } do
       local unit = unit_of(count, dtype)
-      local _ <close> = core.reducer(unit, world)
+      unit:share_gradients(world)
       for _, reduction in ipairs { "sum", "mean" } do
         for seed, cut in ipairs { { 1, 1 }, { 33, 15 }, { 33, 16 }, { 33, 17 }, { 40, 5000 },
                                   { 34, count - 2 }, { 1, 0 }, { 1, count + 32 } } do
@@ -55,7 +54,7 @@ describe("the gradients of a reducer", function()
   it("have the bits of MPI's sum on two ranks", function()
     for _, dtype in ipairs { "f32", "f64" } do
       local unit = unit_of(count, dtype)
-      local _ <close> = core.reducer(unit, world)
+      unit:share_gradients(world)
       for _, reduction in ipairs { "sum", "mean", "max", "min" } do
         local inside = fill(unit:gradients(), 9, rank)
         local outside = fill(core.zeros({ inside:count() }, dtype), 9, rank)
@@ -72,7 +71,7 @@ describe("the gradients of a reducer", function()
     local handles, units = {}, {}
     for i = 1, 3 do
       units[i] = unit_of(1000 * i, "f64")
-      core.reducer(units[i], world):close()
+      units[i]:share_gradients(world)
       fill(units[i]:gradients(), i, rank)
     end
     local other = core.full({ 10 }, rank + 1, "f64")
@@ -89,7 +88,7 @@ describe("the gradients of a reducer", function()
 
   it("are reduced by MPI where the ranks hand in memory of different places", function()
     local unit = unit_of(640, "f64")
-    local _ <close> = core.reducer(unit, world)
+    unit:share_gradients(world)
     local elsewhere = core.zeros({ 320 }, "f64")
     local tensors = { rank == 0 and elsewhere or unit:gradients():slice(1, 320),
                       unit:gradients():slice(1 + 32 * (rank % 2), 320) }
@@ -104,19 +103,16 @@ describe("the gradients of a reducer", function()
     local unit = unit_of(64, "f32")
     local flat, own = unit:gradients(), unit:parameter("all"):gradient()
     flat:fill_(7)
-    do
-      local _ <close> = core.reducer(unit, world)
-      assert.equal(7 * 96, unit:gradients():total())
-      own:fill_(rank + 1)
-      assert.equal(7 * 32 + 64 * (rank + 1), flat:total())
-      world:all_reduce(flat, "mean")
-      assert.equal(64 * (size + 1) / 2, own:total())
-    end
-    do
-      local again <close> = core.reducer(unit, world)
-      assert.equal(64 * (size + 1) / 2, own:total())
-      assert.equal(size > 1 and "shared window" or "one process", again:way())
-    end
+    local way = unit:share_gradients(world)
+    assert.equal(7 * 96, unit:gradients():total())
+    own:fill_(rank + 1)
+    assert.equal(7 * 32 + 64 * (rank + 1), flat:total())
+    world:all_reduce(flat, "mean")
+    assert.equal(64 * (size + 1) / 2, own:total())
+    local before = world:ledger()
+    assert.equal(way, unit:share_gradients(world))
+    assert.same(before, world:ledger()) -- they lie where they are to lie
+    assert.equal(64 * (size + 1) / 2, own:total())
     unit = nil -- luacheck: ignore
     collectgarbage()
     world:barrier()
@@ -132,7 +128,7 @@ describe("the gradients of a reducer", function()
     do
       local unit = core.unit({ { name = "all", shape = { bytes / 4 } } }, "f32")
       local alone = core.memory().live - before
-      local _ <close> = core.reducer(unit, world)
+      unit:share_gradients(world)
       assert.is_true(core.memory().live - before - alone < 10000)
       assert.is_true(core.memory().live - before >= 2 * bytes)
     end
@@ -144,7 +140,7 @@ describe("the gradients of a reducer", function()
   it("are not shared with ranks that hold others", function()
     if size == 1 then return end
     local half = world:split(rank % 2)
-    local reducer <close> = core.reducer(unit_of(64, "f32"), half)
-    assert.equal(half:size() > 1 and "shared window" or "one process", reducer:way())
+    local way = unit_of(64, "f32"):share_gradients(half)
+    assert.equal(half:size() > 1 and "shared window" or "one process", way)
   end)
 end)

@@ -59,6 +59,15 @@ function unit:values() end
 ---@return marea.tensor gradients [elements with gaps]
 function unit:gradients() end
 
+--- Moves the gradients into memory that the ranks of a host share, where there is any: an
+--- all_reduce of them, or of a part of them, is then summed in place, each rank its share, in rank
+--- order. Every tensor over them follows. All ranks of the group call it.
+--- Errors, code 6: units of different sizes.
+---@param group marea.group
+---@return string way "one process", "shared window", "shared windows, MPI between hosts" or "MPI"
+---@return string why what was in the way of a shared window; "" for nothing
+function unit:share_gradients(group) end
+
 --- Sets all gradients to zero.
 function unit:zero_grad() end
 
@@ -85,8 +94,7 @@ function unit:clip_factor(maximum, norm) end
 ---@field overlap? boolean send while backward goes on; the bits are the same (default true)
 
 --- Follows the parameters of a unit from now on, and guards its steps; all ranks of the group make
---- theirs together. Ranks of one host then hold the gradients in memory that they share, where
---- there is any, and sum them in place, in rank order.
+--- theirs together.
 --- Errors, code 1: a unit that a reducer follows already, options that cannot be.
 ---@param unit marea.unit
 ---@param group marea.group
@@ -133,12 +141,6 @@ function reducer:end_window() end
 --- The buckets in the order in which they are sent: from the last parameter to the first.
 ---@return marea.bucket[] buckets
 function reducer:buckets() end
-
---- How the gradients are reduced: "one process", "shared window", "shared windows, MPI between
---- hosts" or "MPI".
----@return string way
----@return string why what was in the way of a shared window; "" for nothing
-function reducer:way() end
 
 --- Stops following the unit. A <close> variable and the collector call it too.
 function reducer:close() end

@@ -30,8 +30,7 @@ end
 -- Gradients of as many bytes, in a shared window; nil where the ranks have none.
 local function windowed(world, bytes)
   local unit = core.unit({ { name = "all", shape = { bytes // 4 } } }, "f32")
-  local reducer <close> = core.reducer(unit, world.group)
-  return reducer:way() ~= "MPI" and unit:gradients() or nil
+  return unit:share_gradients(world.group) ~= "MPI" and unit:gradients() or nil
 end
 
 local function measure_size(world, bytes, repeats)
