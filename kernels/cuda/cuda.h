@@ -35,10 +35,11 @@
  *   - Shared memory: MR_CUDA_SHARED(T, name, [rows][cols]) at the top of a kernel or of a helper,
  *     or MR_CUDA_SHARED_DYNAMIC(T, name) with the launch's bytes. More than 48 KiB of it need
  *     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) before.
- *     A helper called twice writes over its memory: it ends in a barrier, or says that it does not.
+ *     A helper that is called twice writes over its memory: a barrier must lie between.
  *   - All threads of a block come to each __syncthreads, on the same line; all 32 lanes to each
  *     shuffle, vote and wmma call, with the full mask. So no thread returns early before one.
  *   - MR_CUDA_UNROLL before a loop with constant bounds unrolls it.
+ *   - No barrier that is not needed: spec/cuda removes each in turn, and a case must show it.
  *   - Matrix units through nvcuda::wmma only; no inline PTX.
  *
  * Errors: 0, a cudaError_t, or one of mr_cuda_blas_error and mr_cuda_errno (errors.h), which also

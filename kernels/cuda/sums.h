@@ -23,7 +23,7 @@ __device__ inline A mr_warp_max(A value) {
 }
 
 /* The sum over a block of `threads` threads in one dimension, for each of them. All of them come
- * here; it ends in a barrier. */
+ * here; a barrier must lie between two calls with the same type. */
 template <int threads, typename A>
 __device__ inline A mr_block_sum(A value) {
   MR_CUDA_SHARED(A, partial, [threads / 32]);
@@ -33,11 +33,10 @@ __device__ inline A mr_block_sum(A value) {
   A sum = partial[0];
   MR_CUDA_UNROLL
   for (int i = 1; i < threads / 32; i++) sum += partial[i];
-  __syncthreads();
   return sum;
 }
 
-/* Likewise the greatest value, NaNs passed over. */
+/* Likewise the greatest value, NaNs passed over; a barrier must lie between two calls. */
 template <int threads, typename A>
 __device__ inline A mr_block_max(A value) {
   MR_CUDA_SHARED(A, partial, [threads / 32]);
@@ -47,7 +46,6 @@ __device__ inline A mr_block_max(A value) {
   A greatest = partial[0];
   MR_CUDA_UNROLL
   for (int i = 1; i < threads / 32; i++) greatest = max(greatest, partial[i]);
-  __syncthreads();
   return greatest;
 }
 

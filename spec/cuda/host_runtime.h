@@ -163,6 +163,14 @@ typedef struct mr_host_counts {
   int64_t launches, blocks, waits;
 } mr_host_counts;
 mr_host_counts mr_host_count(void);
+/* Barriers that kernels came to so far, by their place in the source; the i-th, or NULL. */
+typedef struct mr_host_barrier {
+  const char *file;
+  int line;
+} mr_host_barrier;
+const mr_host_barrier *mr_host_barrier_at(int i);
+/* From here on threads run past the barrier of that place; NULL: past none. */
+void mr_host_skip_barrier(const mr_host_barrier *barrier);
 cudaError_t mr_host_function_attribute(const void *kernel, enum cudaFuncAttribute attribute,
                                        int value);
 

@@ -327,7 +327,28 @@ void fail(place at, const char *format, ...) {
   abort(); /* nobody switches back */
 }
 
+/* --- barriers by their place --- */
+
+static std::vector<mr_host_barrier> &barriers() {
+  static auto *all = new std::vector<mr_host_barrier>;
+  return *all;
+}
+
+static mr_host_barrier skipped;
+
+static bool is_at(const mr_host_barrier &b, place at) {
+  return b.line == at.line && strcmp(b.file, at.file) == 0;
+}
+
+static void note_barrier(place at) {
+  for (const mr_host_barrier &b : barriers()) {
+    if (is_at(b, at)) return;
+  }
+  barriers().push_back({at.file, at.line});
+}
+
 void meet_block(place at) {
+  if (skipped.file != nullptr && is_at(skipped, at)) return;
   thread &t = running.threads[running.current];
   const unsigned own = running.current;
   t.kind = meeting::block;
@@ -340,6 +361,7 @@ void meet_block(place at) {
         record("threads meet in different barriers", own, i);
       }
     }
+    note_barrier(at);
     running.waiting = 0;
     for (unsigned i = 0; i < running.count && !running.failed; i++) make_ready(i);
   }
@@ -456,6 +478,15 @@ cudaError_t enqueue(const launch &l, std::function<void()> of_thread) {
 }  // namespace mr_host
 
 mr_host_counts mr_host_count(void) { return mr_host::counts; }
+
+const mr_host_barrier *mr_host_barrier_at(int i) {
+  const auto &all = mr_host::barriers();
+  return i >= 0 && (size_t)i < all.size() ? &all[(size_t)i] : nullptr;
+}
+
+void mr_host_skip_barrier(const mr_host_barrier *barrier) {
+  mr_host::skipped = barrier == nullptr ? mr_host_barrier{} : *barrier;
+}
 
 cudaError_t mr_host_function_attribute(const void *kernel, enum cudaFuncAttribute attribute,
                                        int value) {

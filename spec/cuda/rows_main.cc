@@ -1,18 +1,20 @@
-/* cuda_rows [SEED ...]: every row of kernels.h, run by the GPUs' kernels on the host, beside the
- * processor's. Prints differences, rows without a case or a kernel, and a closing line; exit code
- * 1 where anything differs. */
+/* cuda_rows [--barriers] [SEED ...]: every row of kernels.h, run by the GPUs' kernels on the host,
+ * beside the processor's. Prints differences, rows without a case or a kernel, and a closing line;
+ * exit code 1 where anything differs. With --barriers it then does so again without each barrier
+ * of the kernels in turn, and exit code 1 means that one of them was not missed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "kernels/cuda/errors.h"
 #include "kernels/cuda/table.h"
 #include "rows.h"
 
 extern "C" {
-const mr_kernels *mr_cpu_kernels_f32(void);
-const mr_kernels *mr_cpu_kernels_f64(void);
-void mr_cpu_prepare(void);
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/rows.h"
 }
 
 namespace rows {
@@ -102,9 +104,66 @@ static void print_names(const char *what, const std::set<std::string> &names) {
   printf("\n");
 }
 
+/* All cases; with `brief`, until something differs. */
+static void run_all(rows::run *r, mr_cuda_stream *stream, bool brief) {
+  r->cpu_launch = mr_launch{1, nullptr};
+  r->gpu_launch = mr_launch{1, stream};
+  const mr_kernels *const cpu[2] = {mr_cpu_kernels_f32(), mr_cpu_kernels_f64()};
+  const mr_kernels *const gpu[2] = {mr_cuda_kernels_f32(), mr_cuda_kernels_f64()};
+  for (const rows::registered &each : rows::registry()) {
+    if (brief && r->failures > 0) return;
+    each.all(*r, cpu, gpu);
+  }
+}
+
+/* What no case ran, and what there is no kernel of. */
+static void find_gaps(rows::run *r, std::set<std::string> *without_case) {
+#define LOOK(row)                            \
+  if (mr_cuda_kernels_f32()->row == nullptr) \
+    r->missing.insert(#row);                 \
+  else if (r->compared.count(#row) == 0)     \
+    without_case->insert(#row);
+  MR_CPU_ROWS(LOOK)
+#undef LOOK
+}
+
+/* Does a run without that barrier differ, or break down? In a process of its own. */
+static bool missed(const mr_host_barrier *barrier, const std::vector<uint64_t> &seeds,
+                   mr_cuda_stream *stream) {
+  fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (freopen("/dev/null", "w", stdout) == nullptr) _exit(0);
+    if (freopen("/dev/null", "w", stderr) == nullptr) _exit(0);
+    mr_host_skip_barrier(barrier);
+    rows::run r;
+    r.seeds = seeds;
+    run_all(&r, stream, true);
+    _exit(r.failures > 0 ? 1 : 0);
+  }
+  int status = 0;
+  return child > 0 && waitpid(child, &status, 0) == child &&
+         !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static int remove_barriers(const std::vector<uint64_t> &seeds, mr_cuda_stream *stream) {
+  int count = 0, unmissed = 0;
+  while (mr_host_barrier_at(count) != nullptr) {
+    const mr_host_barrier barrier = *mr_host_barrier_at(count++);
+    if (missed(&barrier, seeds, stream)) continue;
+    unmissed++;
+    printf("not missed: the barrier at %s:%d\n", barrier.file, barrier.line);
+  }
+  printf("%d barriers, %d not missed\n", count, unmissed);
+  return count == 0 ? 1 : unmissed;
+}
+
 int main(int argc, char **argv) {
   rows::run r;
-  for (int i = 1; i < argc; i++) r.seeds.push_back(strtoull(argv[i], nullptr, 10));
+  const bool barriers = argc > 1 && strcmp(argv[1], "--barriers") == 0;
+  for (int i = barriers ? 2 : 1; i < argc; i++) {
+    r.seeds.push_back(strtoull(argv[i], nullptr, 10));
+  }
   if (r.seeds.empty()) r.seeds = {1, 2, 3};
   mr_cuda_stream stream;
   const int error = open_stream(&stream);
@@ -113,16 +172,16 @@ int main(int argc, char **argv) {
     return 4;
   }
   mr_cpu_prepare();
-  r.cpu_launch = mr_launch{1, nullptr};
-  r.gpu_launch = mr_launch{1, &stream};
-  const mr_kernels *const cpu[2] = {mr_cpu_kernels_f32(), mr_cpu_kernels_f64()};
-  const mr_kernels *const gpu[2] = {mr_cuda_kernels_f32(), mr_cuda_kernels_f64()};
-  for (const rows::registered &each : rows::registry()) each.all(r, cpu, gpu);
-  close_stream(&stream);
+  run_all(&r, &stream, false);
+  std::set<std::string> without_case;
+  find_gaps(&r, &without_case);
   print_names("without a kernel", r.missing);
+  print_names("without a case", without_case);
   const mr_host_counts counts = mr_host_count();
   printf("%zu rows, %lld comparisons, %lld differences; %lld launches, %lld blocks, %lld waits\n",
          r.compared.size(), (long long)r.comparisons, (long long)r.failures,
          (long long)counts.launches, (long long)counts.blocks, (long long)counts.waits);
-  return r.failures > 0 ? 1 : 0;
+  const int unmissed = barriers && r.failures == 0 ? remove_barriers(r.seeds, &stream) : 0;
+  close_stream(&stream);
+  return r.failures > 0 || !without_case.empty() || unmissed > 0 ? 1 : 0;
 }
