@@ -26,6 +26,11 @@ mr_status mr_memory_allocate_array(int64_t count, int64_t size, void **block);
 /* As mr_memory_allocate without zeroing: for memory that is wholly written before it is read. */
 mr_status mr_memory_allocate_raw(int64_t bytes, void **block);
 
+/* The same for structures: aligned to 16, at MR_MEMORY_LEAD bytes from a multiple of 64, so that
+ * what release reads lies beside their first members. */
+enum { MR_MEMORY_LEAD = 16 };
+mr_status mr_memory_allocate_record(int64_t bytes, void **block);
+
 /* Copies a C string into a block of its own. */
 mr_status mr_memory_copy_string(const char *text, char **copy);
 

@@ -6,17 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define MR_POOL_KEEPS 0
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#define MR_POOL_KEEPS 0 /* a block that waits would look as if it were in use */
-#endif
-#ifndef MR_POOL_KEEPS
-#define MR_POOL_KEEPS 1
-#endif
+#include "base/keeps.h"
 
 enum { ALIGNMENT = 64, STEPS = 8, CLASSES = 64 * STEPS, SLACK = 8 };
 
@@ -120,7 +110,7 @@ void mr_pool_give(void *block, size_t bytes) {
   int class = class_of(bytes, &rounded);
   (void)pthread_mutex_lock(&lock);
   used_bytes -= rounded;
-  if (MR_POOL_KEEPS) {
+  if (MR_KEEPS_BLOCKS) {
     spare *waiting = block;
     *waiting = (spare){.bytes = rounded, .class = class};
     link_spare(waiting);

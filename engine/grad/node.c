@@ -43,9 +43,12 @@ static mr_status copy_list(const mr_call *call, mr_call *owned) {
 mr_status mr_node_new(mr_tape *tape, const mr_call *call, mr_node **node) {
   void *block = NULL;
   *node = NULL;
-  MR_TRY(mr_memory_allocate(sizeof(mr_node), &block));
+  MR_TRY(mr_memory_allocate_record(sizeof(mr_node), &block));
   mr_node *made = block;
   made->origin.release = release_node;
+  made->visited = 0;
+  made->consumed = 0;
+  made->next_released = NULL;
   made->call = *call;
   mr_status status = copy_list(call, &made->call);
   if (status != MR_OK) {
@@ -56,7 +59,7 @@ mr_status mr_node_new(mr_tape *tape, const mr_call *call, mr_node **node) {
   made->output_version = call->output->storage->version;
   for (int i = 0; i < call->op->arguments; i++) {
     mr_tensor *input = call->tensor[i];
-    if (!input) continue;
+    if (!input) continue; /* its version and stamp are never read */
     mr_tensor_retain(input);
     made->version[i] = input->storage->version;
     made->stamp[i] = stamp_of(input);

@@ -22,6 +22,7 @@ typedef struct mr_context {
   mr_device *gpu;    /* NULL until it was asked for */
   mr_tape tape;
   int64_t lowest_bytes;    /* of live memory, since the collector was last run for tensors */
+  int64_t untold_bytes;    /* of small tensors, that the collector is still to be told of */
   double backward_seconds; /* spent in backward, waits for other ranks left out */
 } mr_context;
 
@@ -61,8 +62,10 @@ void mr_lua_define_type(lua_State *L, const char *name, const luaL_Reg *methods,
 
 /* Pushes an empty tensor userdata and returns its slot, to be filled by the engine. */
 mr_tensor **mr_lua_push_tensor_shell(lua_State *L);
-/* Lets the collector take a tensor into account that a shell has received; call after filling. */
+/* Lets the collector take a tensor into account that the shell at the top of the stack has
+ * received. */
 void mr_lua_tensor_made(lua_State *L);
+void mr_lua_result_made(lua_State *L, mr_context *context, const mr_tensor *tensor);
 /* The tensor at `index`; raises when it is none. Borrowed. */
 mr_tensor *mr_lua_check_tensor(lua_State *L, int index);
 /* The same, or NULL when the value is no tensor. */

@@ -6,7 +6,7 @@
 static const char context_key[] = "marea.context";
 
 mr_context *mr_lua_context(lua_State *L) {
-  lua_getfield(L, LUA_REGISTRYINDEX, context_key);
+  (void)lua_rawgetp(L, LUA_REGISTRYINDEX, context_key);
   mr_context *context = lua_touserdata(L, -1);
   lua_pop(L, 1);
   return context;
@@ -30,7 +30,7 @@ static void make_context(lua_State *L) {
   lua_pushcfunction(L, close_context);
   lua_setfield(L, -2, "__gc");
   lua_setmetatable(L, -2);
-  lua_setfield(L, LUA_REGISTRYINDEX, context_key);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, context_key);
   MR_LUA_TRY(L, mr_device_open_cpu(0, &context->host));
   context->device = context->host;
 }

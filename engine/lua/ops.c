@@ -129,7 +129,7 @@ static int positional_count(const mr_op *op) {
 
 static int apply(lua_State *L) {
   const mr_op *op = lua_touserdata(L, lua_upvalueindex(1));
-  mr_context *context = mr_lua_context(L);
+  mr_context *context = lua_touserdata(L, lua_upvalueindex(2));
   mr_call call = {.op = op};
   int options = positional_count(op) + 1, position = 0, seen = 0;
   check_options(L, op, options);
@@ -149,7 +149,7 @@ static int apply(lua_State *L) {
   mr_tensor **slot = mr_lua_push_tensor_shell(L);
   MR_LUA_TRY(L, mr_tape_apply(&context->tape, &call));
   *slot = call.output;
-  mr_lua_tensor_made(L);
+  mr_lua_result_made(L, context, call.output);
   return 1;
 }
 
@@ -219,7 +219,8 @@ void mr_lua_open_ops(lua_State *L) {
   for (int i = 0; mr_ops()[i]; i++) {
     const mr_op *op = mr_ops()[i];
     lua_pushlightuserdata(L, (void *)(uintptr_t)op);
-    lua_pushcclosure(L, apply, 1);
+    lua_pushlightuserdata(L, mr_lua_context(L));
+    lua_pushcclosure(L, apply, 2);
     lua_setfield(L, -3, op->name);
     push_record(L, op);
     lua_seti(L, -2, i + 1);

@@ -1,20 +1,45 @@
 #include "tensor/tensor.h"
 
 #include <stddef.h>
+#include <string.h>
 
+#include "base/keeps.h"
 #include "base/memory.h"
 
-static mr_status allocate_storage(mr_device *device, int64_t bytes, int zero,
-                                  mr_storage **storage) {
+/* A new tensor and its storage share a block, which is given back when both have gone; of a few
+ * elements, which small operations make in great numbers, that block holds the memory too. */
+typedef struct pair {
+  mr_storage storage;
+  mr_tensor tensor;
+} pair;
+
+enum {
+  INSIDE_MOST = MR_KEEPS_BLOCKS ? 256 : 0, /* bytes; a sanitizer is to see every memory by itself */
+  INSIDE_AT = (MR_MEMORY_LEAD + (int)sizeof(pair) + 63) / 64 * 64 - MR_MEMORY_LEAD
+};
+
+static mr_status allocate_pair(mr_device *device, int64_t bytes, int zero, pair **made) {
   void *block = NULL, *memory = NULL;
-  MR_TRY(mr_memory_allocate(sizeof(mr_storage), &block));
-  mr_status status = device->allocate(device, bytes, zero, &memory);
+  int inside = device->host_memory && bytes <= INSIDE_MOST;
+  MR_TRY(mr_memory_allocate_record(inside ? INSIDE_AT + bytes : (int64_t)sizeof(pair), &block));
+  mr_status status = MR_OK;
+  if (inside) {
+    memory = (char *)block + INSIDE_AT;
+    if (zero) memset(memory, 0, (size_t)bytes);
+  } else {
+    status = device->allocate(device, bytes, zero, &memory);
+  }
   if (status != MR_OK) {
     mr_memory_release(block);
     return status;
   }
-  *storage = block;
-  **storage = (mr_storage){.references = 1, .device = device, .bytes = bytes, .memory = memory};
+  *made = block;
+  (*made)->storage = (mr_storage){.references = 1,
+                                  .device = device,
+                                  .bytes = bytes,
+                                  .memory = memory,
+                                  .paired = 1,
+                                  .inside = inside};
   return MR_OK;
 }
 
@@ -23,7 +48,7 @@ mr_status mr_storage_adopt(mr_device *device, void *memory, int64_t bytes,
                            mr_storage **storage) {
   void *block = NULL;
   *storage = NULL;
-  MR_TRY(mr_memory_allocate(sizeof(mr_storage), &block));
+  MR_TRY(mr_memory_allocate_record(sizeof(mr_storage), &block));
   *storage = block;
   **storage = (mr_storage){.references = 1,
                            .device = device,
@@ -35,7 +60,9 @@ mr_status mr_storage_adopt(mr_device *device, void *memory, int64_t bytes,
 }
 
 static void give_memory_back(mr_storage *storage) {
-  if (storage->release)
+  if (storage->inside)
+    storage->inside = 0; /* it goes with the block */
+  else if (storage->release)
     storage->release(storage->owner, storage->memory);
   else
     storage->device->release(storage->device, storage->memory);
@@ -56,7 +83,8 @@ void mr_storage_release(mr_storage *storage) {
   if (!storage || --storage->references > 0) return;
   give_memory_back(storage);
   mr_memory_release(storage->mirror);
-  mr_memory_release(storage);
+  storage->mirror = NULL;
+  if (!storage->paired) mr_memory_release(storage);
 }
 
 mr_status mr_tensor_new_over(mr_storage *storage, int64_t offset, mr_dtype dtype,
@@ -70,7 +98,7 @@ mr_status mr_tensor_new_over(mr_storage *storage, int64_t offset, mr_dtype dtype
     return mr_fail(MR_ERROR_ARGUMENT, "a view of %lld %s from byte %lld leaves its %lld bytes",
                    (long long)count, mr_dtype_name(dtype), (long long)offset,
                    (long long)storage->bytes);
-  MR_TRY(mr_memory_allocate(sizeof(mr_tensor), &block));
+  MR_TRY(mr_memory_allocate_record(sizeof(mr_tensor), &block));
   storage->references++;
   *tensor = block;
   **tensor = (mr_tensor){.references = 1,
@@ -85,16 +113,21 @@ mr_status mr_tensor_new_over(mr_storage *storage, int64_t offset, mr_dtype dtype
 static mr_status new_tensor(mr_device *device, mr_dtype dtype, const mr_shape *shape, int zero,
                             mr_tensor **tensor) {
   int64_t count = 0, bytes = 0;
-  mr_storage *storage = NULL;
+  pair *made = NULL;
   *tensor = NULL;
   MR_TRY(mr_shape_count(shape, &count));
   if (__builtin_mul_overflow(count, mr_dtype_size(dtype), &bytes))
     return mr_fail(MR_ERROR_MEMORY, "no memory: %lld elements of %s overflow 64 bits",
                    (long long)count, mr_dtype_name(dtype));
-  MR_TRY(allocate_storage(device, bytes, zero, &storage));
-  mr_status status = mr_tensor_new_over(storage, 0, dtype, shape, tensor);
-  mr_storage_release(storage);
-  return status;
+  MR_TRY(allocate_pair(device, bytes, zero, &made));
+  made->tensor = (mr_tensor){.references = 1,
+                             .dtype = dtype,
+                             .shape = *shape,
+                             .count = count,
+                             .storage = &made->storage,
+                             .home = &made->storage};
+  *tensor = &made->tensor;
+  return MR_OK;
 }
 
 mr_status mr_tensor_new(mr_device *device, mr_dtype dtype, const mr_shape *shape,
@@ -127,7 +160,12 @@ void mr_tensor_release(mr_tensor *tensor) {
   mr_tensor_release(tensor->gradient);
   mr_storage_release(tensor->storage);
   mr_origin *origin = tensor->origin;
-  mr_memory_release(tensor);
+  mr_storage *home = tensor->home;
+  if (home)
+    home->paired = 0;
+  else
+    mr_memory_release(tensor);
+  if (home && home->references == 0) mr_memory_release(home);
   if (origin) origin->release(origin);
 }
 

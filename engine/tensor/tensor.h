@@ -46,6 +46,8 @@ struct mr_storage {
    * memory is the host's, and for reals. */
   void *mirror;
   int64_t mirror_version;
+  int paired; /* the tensor that was made with it, in one block, is still there */
+  int inside; /* `memory` lies in that block too */
 };
 
 struct mr_tensor {
@@ -63,7 +65,8 @@ struct mr_tensor {
   mr_tensor *gradient;    /* owned; NULL until one arrives */
   mr_origin *origin;      /* owned reference; NULL for leaves */
   struct mr_watch *watch; /* borrowed from whoever made the leaf; NULL for others */
-  int64_t uses; /* of this backward: calls that take it in; of a leaf, those still to come */
+  int64_t uses;     /* of this backward: calls that take it in; of a leaf, those still to come */
+  mr_storage *home; /* the storage that it shares a block with; NULL: it has its own */
 };
 
 /* Number of elements; MR_ERROR_ARGUMENT on a negative extent, too many axes or overflow. */

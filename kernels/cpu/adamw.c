@@ -41,10 +41,9 @@ static void update(int64_t n, step s, const real *restrict g, real *restrict p, 
 int MR_ROW(adamw)(const mr_launch *l, int64_t n, const mr_adamw *o, const void *g, void *p, void *m,
                   void *v) {
   const step s = step_of(o);
-#pragma omp parallel for num_threads(mr_threads(l, 4 * n)) schedule(static)
-  for (int64_t first = 0; first < n; first += MR_BLOCK) {
+  MR_EACH_PIECE(l, 4 * n, first, n, MR_BLOCK, {
     update(mr_min(MR_BLOCK, n - first), s, (const real *)g + first, (real *)p + first,
            (real *)m + first, (real *)v + first);
-  }
+  });
   return 0;
 }

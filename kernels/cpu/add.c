@@ -14,10 +14,8 @@ static void accumulate(int64_t n, const real *restrict dy, real *restrict dx) {
 }
 
 static void accumulate_all(const mr_launch *l, int64_t n, const real *dy, real *dx) {
-#pragma omp parallel for num_threads(mr_threads(l, n)) schedule(static)
-  for (int64_t first = 0; first < n; first += MR_BLOCK) {
-    accumulate(mr_min(MR_BLOCK, n - first), dy + first, dx + first);
-  }
+  MR_EACH_PIECE(l, n, first, n, MR_BLOCK,
+                { accumulate(mr_min(MR_BLOCK, n - first), dy + first, dx + first); });
 }
 
 /* Pieces of one row of long rows, so that a single row is shared among threads too. */
@@ -25,7 +23,12 @@ int MR_ROW(add)(const mr_launch *l, int64_t rows, int64_t cols, const void *a, c
                 void *y) {
   const real *left = a, *right = b;
   real *out = y;
-#pragma omp parallel for collapse(2) num_threads(mr_threads(l, rows *cols)) schedule(static)
+  const int threads = mr_threads(l, rows * cols);
+  if (threads == 1) {
+    for (int64_t at = 0; at < rows * cols; at += cols) add(cols, left + at, right, out + at);
+    return 0;
+  }
+#pragma omp parallel for collapse(2) num_threads(threads) schedule(static)
   for (int64_t row = 0; row < rows; row++) {
     for (int64_t first = 0; first < cols; first += MR_BLOCK) {
       const int64_t at = row * cols + first;

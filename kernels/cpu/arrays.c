@@ -5,11 +5,10 @@
 
 int MR_ROW(fill)(const mr_launch *l, int64_t n, double value, void *y) {
   real *out = y;
-#pragma omp parallel for num_threads(mr_threads(l, n)) schedule(static)
-  for (int64_t first = 0; first < n; first += MR_BLOCK) {
+  MR_EACH_PIECE(l, n, first, n, MR_BLOCK, {
     const int64_t end = mr_min(first + MR_BLOCK, n);
     for (int64_t i = first; i < end; i++) out[i] = (real)value;
-  }
+  });
   return 0;
 }
 
@@ -18,11 +17,10 @@ static void add_scaled(int64_t n, real alpha, const real *restrict x, real *rest
 }
 
 int MR_ROW(add_scaled)(const mr_launch *l, int64_t n, double alpha, const void *x, void *y) {
-#pragma omp parallel for num_threads(mr_threads(l, n)) schedule(static)
-  for (int64_t first = 0; first < n; first += MR_BLOCK) {
+  MR_EACH_PIECE(l, n, first, n, MR_BLOCK, {
     add_scaled(mr_min(MR_BLOCK, n - first), (real)alpha, (const real *)x + first,
                (real *)y + first);
-  }
+  });
   return 0;
 }
 
@@ -33,10 +31,9 @@ static void scale(int64_t n, real alpha, const real *x, real *y) {
 }
 
 int MR_ROW(scale)(const mr_launch *l, int64_t n, double alpha, const void *x, void *y) {
-#pragma omp parallel for num_threads(mr_threads(l, n)) schedule(static)
-  for (int64_t first = 0; first < n; first += MR_BLOCK) {
+  MR_EACH_PIECE(l, n, first, n, MR_BLOCK, {
     scale(mr_min(MR_BLOCK, n - first), (real)alpha, (const real *)x + first, (real *)y + first);
-  }
+  });
   return 0;
 }
 
@@ -70,15 +67,14 @@ static void sum_pair(int64_t first, int64_t past, real alpha, const void *const 
 
 int MR_ROW(sum_parts)(const mr_launch *l, int64_t n, double alpha, int parts, const void *const *x,
                       int outputs, void *const *y) {
-#pragma omp parallel for num_threads(mr_threads(l, n)) schedule(static)
-  for (int64_t first = 0; first < n; first += MR_BLOCK) {
+  MR_EACH_PIECE(l, n, first, n, MR_BLOCK, {
     const int64_t past = mr_min(first + MR_BLOCK, n);
     if (parts == 2 && outputs == 2) {
       sum_pair(first, past, (real)alpha, x, y);
     } else {
       sum_lines(first, past, (real)alpha, parts, x, outputs, y);
     }
-  }
+  });
   return 0;
 }
 
@@ -87,10 +83,8 @@ static void from_f32(int64_t n, const float *restrict x, real *restrict y) {
 }
 
 int MR_ROW(from_f32)(const mr_launch *l, int64_t n, const float *x, void *y) {
-#pragma omp parallel for num_threads(mr_threads(l, n)) schedule(static)
-  for (int64_t first = 0; first < n; first += MR_BLOCK) {
-    from_f32(mr_min(MR_BLOCK, n - first), x + first, (real *)y + first);
-  }
+  MR_EACH_PIECE(l, n, first, n, MR_BLOCK,
+                { from_f32(mr_min(MR_BLOCK, n - first), x + first, (real *)y + first); });
   return 0;
 }
 
@@ -99,9 +93,7 @@ static void from_f64(int64_t n, const double *restrict x, real *restrict y) {
 }
 
 int MR_ROW(from_f64)(const mr_launch *l, int64_t n, const double *x, void *y) {
-#pragma omp parallel for num_threads(mr_threads(l, n)) schedule(static)
-  for (int64_t first = 0; first < n; first += MR_BLOCK) {
-    from_f64(mr_min(MR_BLOCK, n - first), x + first, (real *)y + first);
-  }
+  MR_EACH_PIECE(l, n, first, n, MR_BLOCK,
+                { from_f64(mr_min(MR_BLOCK, n - first), x + first, (real *)y + first); });
   return 0;
 }

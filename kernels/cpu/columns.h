@@ -24,10 +24,9 @@ static inline void mr_column_block(int64_t rows, int64_t cols, int64_t count,
 /* total[cols] += sum of x[rows, cols] over the rows */
 static inline void mr_column_sums(const mr_launch *l, int64_t rows, int64_t cols, const real *x,
                                   real *total) {
-#pragma omp parallel for num_threads(mr_threads(l, rows *cols)) schedule(static)
-  for (int64_t first = 0; first < cols; first += MR_COLUMNS) {
+  MR_EACH_PIECE(l, rows * cols, first, cols, MR_COLUMNS, {
     mr_column_block(rows, cols, mr_min(MR_COLUMNS, cols - first), x + first, total + first);
-  }
+  });
 }
 
 #endif

@@ -18,17 +18,15 @@ static inline void backward(int64_t n, int fresh, const real *restrict x, const 
 }
 
 int MR_ROW(gelu)(const mr_launch *l, int64_t n, const void *x, void *y) {
-#pragma omp parallel for num_threads(mr_threads(l, 8 * n)) schedule(static)
-  for (int64_t first = 0; first < n; first += MR_BLOCK) {
+  MR_EACH_PIECE(l, 8 * n, first, n, MR_BLOCK, {
     forward(mr_min(MR_BLOCK, n - first), (const real *)x + first, (real *)y + first);
-  }
+  });
   return 0;
 }
 
 int MR_ROW(gelu_backward)(const mr_launch *l, int fresh, int64_t n, const void *x, const void *dy,
                           void *dx) {
-#pragma omp parallel for num_threads(mr_threads(l, 8 * n)) schedule(static)
-  for (int64_t first = 0; first < n; first += MR_BLOCK) {
+  MR_EACH_PIECE(l, 8 * n, first, n, MR_BLOCK, {
     const int64_t count = mr_min(MR_BLOCK, n - first);
     const real *at = (const real *)x + first, *up = (const real *)dy + first;
     if (fresh) {
@@ -36,6 +34,6 @@ int MR_ROW(gelu_backward)(const mr_launch *l, int fresh, int64_t n, const void *
     } else {
       backward(count, 0, at, up, (real *)dx + first);
     }
-  }
+  });
   return 0;
 }

@@ -18,7 +18,12 @@ int MR_ROW(multiply)(const mr_launch *l, int64_t rows, int64_t cols, const void 
                      void *y) {
   const real *left = a, *right = b;
   real *out = y;
-#pragma omp parallel for collapse(2) num_threads(mr_threads(l, rows *cols)) schedule(static)
+  const int threads = mr_threads(l, rows * cols);
+  if (threads == 1) {
+    for (int64_t at = 0; at < rows * cols; at += cols) multiply(cols, left + at, right, out + at);
+    return 0;
+  }
+#pragma omp parallel for collapse(2) num_threads(threads) schedule(static)
   for (int64_t row = 0; row < rows; row++) {
     for (int64_t first = 0; first < cols; first += MR_BLOCK) {
       const int64_t at = row * cols + first;
@@ -30,7 +35,12 @@ int MR_ROW(multiply)(const mr_launch *l, int64_t rows, int64_t cols, const void 
 
 static void backward_left(const mr_launch *l, int64_t rows, int64_t cols, const real *b,
                           const real *dy, real *da) {
-#pragma omp parallel for collapse(2) num_threads(mr_threads(l, rows *cols)) schedule(static)
+  const int threads = mr_threads(l, rows * cols);
+  if (threads == 1) {
+    for (int64_t at = 0; at < rows * cols; at += cols) accumulate(cols, b, dy + at, da + at);
+    return;
+  }
+#pragma omp parallel for collapse(2) num_threads(threads) schedule(static)
   for (int64_t row = 0; row < rows; row++) {
     for (int64_t first = 0; first < cols; first += MR_BLOCK) {
       const int64_t at = row * cols + first;
@@ -42,8 +52,7 @@ static void backward_left(const mr_launch *l, int64_t rows, int64_t cols, const 
 /* db += the sum of a dy over the rows, by columns */
 static void backward_right(const mr_launch *l, int64_t rows, int64_t cols, const real *a,
                            const real *dy, real *db) {
-#pragma omp parallel for num_threads(mr_threads(l, rows *cols)) schedule(static)
-  for (int64_t first = 0; first < cols; first += MR_COLUMNS) {
+  MR_EACH_PIECE(l, rows * cols, first, cols, MR_COLUMNS, {
     const int64_t count = mr_min(MR_COLUMNS, cols - first);
     for (int64_t top = 0; top < rows; top += MR_ROW_GROUP) {
       const int64_t end = mr_min(top + MR_ROW_GROUP, rows);
@@ -53,7 +62,7 @@ static void backward_right(const mr_launch *l, int64_t rows, int64_t cols, const
       }
       for (int64_t j = 0; j < count; j++) db[first + j] += group[j];
     }
-  }
+  });
 }
 
 int MR_ROW(multiply_backward)(const mr_launch *l, int64_t rows, int64_t cols, const void *a,

@@ -26,8 +26,7 @@ static void with_momentum(int64_t n, const mr_sgd *o, const real *restrict g, re
 
 int MR_ROW(sgd)(const mr_launch *l, int64_t n, const mr_sgd *o, const void *g, void *p,
                 void *velocity) {
-#pragma omp parallel for num_threads(mr_threads(l, n)) schedule(static)
-  for (int64_t first = 0; first < n; first += MR_BLOCK) {
+  MR_EACH_PIECE(l, n, first, n, MR_BLOCK, {
     const int64_t count = mr_min(MR_BLOCK, n - first);
     const real *gradient = (const real *)g + first;
     real *parameter = (real *)p + first;
@@ -36,6 +35,6 @@ int MR_ROW(sgd)(const mr_launch *l, int64_t n, const mr_sgd *o, const void *g, v
     } else {
       with_momentum(count, o, gradient, parameter, (real *)velocity + first);
     }
-  }
+  });
   return 0;
 }

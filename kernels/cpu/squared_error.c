@@ -15,11 +15,10 @@ static void backward(int64_t n, real sign, const real *restrict a, const real *r
 }
 
 int MR_ROW(squared_error)(const mr_launch *l, int64_t n, const void *a, const void *b, void *y) {
-#pragma omp parallel for num_threads(mr_threads(l, n)) schedule(static)
-  for (int64_t first = 0; first < n; first += MR_BLOCK) {
+  MR_EACH_PIECE(l, n, first, n, MR_BLOCK, {
     forward(mr_min(MR_BLOCK, n - first), (const real *)a + first, (const real *)b + first,
             (real *)y + first);
-  }
+  });
   return 0;
 }
 
@@ -27,8 +26,7 @@ int MR_ROW(squared_error_backward)(const mr_launch *l, int64_t n, const void *a,
                                    const void *dy, void *da, void *db) {
   const real *left = a, *right = b, *up = dy;
   real *to_left = da, *to_right = db;
-#pragma omp parallel for num_threads(mr_threads(l, n)) schedule(static)
-  for (int64_t first = 0; first < n; first += MR_BLOCK) {
+  MR_EACH_PIECE(l, n, first, n, MR_BLOCK, {
     const int64_t count = mr_min(MR_BLOCK, n - first);
     if (to_left != NULL) {
       backward(count, 1, left + first, right + first, up + first, to_left + first);
@@ -36,6 +34,6 @@ int MR_ROW(squared_error_backward)(const mr_launch *l, int64_t n, const void *a,
     if (to_right != NULL) {
       backward(count, -1, left + first, right + first, up + first, to_right + first);
     }
-  }
+  });
   return 0;
 }

@@ -9,7 +9,8 @@
 
 enum { PIECES = 256 };
 
-static double plain(int64_t n, const real *x) {
+/* Compiled once, so that the order is the same on one thread and on several. */
+__attribute__((noinline)) static double plain(int64_t n, const real *x) {
   double sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < n; i++) sum += (double)x[i];
@@ -17,7 +18,7 @@ static double plain(int64_t n, const real *x) {
 }
 
 /* the sum of x[i] w[i] */
-static double weighted(int64_t n, const real *x, const real *w) {
+__attribute__((noinline)) static double weighted(int64_t n, const real *x, const real *w) {
   double sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < n; i++) sum += (double)x[i] * (double)w[i];
@@ -56,15 +57,14 @@ static void backward_plain(int64_t n, real dy, real *restrict dx) {
 int MR_ROW(weighted_sum_backward)(const mr_launch *l, int64_t n, const void *w, const void *dy,
                                   void *dx) {
   const real up = *(const real *)dy;
-#pragma omp parallel for num_threads(mr_threads(l, n)) schedule(static)
-  for (int64_t first = 0; first < n; first += MR_BLOCK) {
+  MR_EACH_PIECE(l, n, first, n, MR_BLOCK, {
     const int64_t count = mr_min(MR_BLOCK, n - first);
     if (w != NULL) {
       backward(count, up, (const real *)w + first, (real *)dx + first);
     } else {
       backward_plain(count, up, (real *)dx + first);
     }
-  }
+  });
   return 0;
 }
 
