@@ -100,15 +100,18 @@ local function resident_peak()
   return (tonumber(text:read("a"):match "VmHWM:%s*(%d+)") or 0) * 1024
 end
 
-local function judge_peers(turns, parts)
-  local list, better = {}, nil
+-- `resident` is marea's own peak, of all ranks; a peer's is that of all its processes.
+local function judge_peers(turns, parts, resident)
+  local list, better, least = {}, nil, math.huge
   for i, peer in ipairs(parts.peers) do
     list[i] = { ranks = peer.ranks, threads = peer.threads, version = peer.version,
                 ms = statistics.spread(turns.peers[i]), resident_peak = peer.peak,
                 ratio = statistics.ratio(turns.peers[i], turns.step) }
+    least = math.min(least, peer.peak)
     if not better or list[i].ms.median < list[better].ms.median then better = i end
   end
-  return { variants = list, better = better, ratio = list[better].ratio }
+  return { variants = list, better = better, ratio = list[better].ratio,
+           resident_ratio = resident / least }
 end
 
 local function judge(turns, parts, session)
@@ -154,7 +157,7 @@ function bench.measure(recipe, world, options)
   local turns = take_turns(parts, options.seconds)
   local record = judge(turns, parts, session)
   record.parameters = session.model:count()
-  if #peers > 0 then record.torch = judge_peers(turns, parts) end
+  if #peers > 0 then record.torch = judge_peers(turns, parts, record.resident_peak) end
   for _, peer in ipairs(peers) do peer:close() end
   if options.profile then
     record.profile = require("marea.bench.profile").measure(trainer, advance,

@@ -17,6 +17,19 @@ local function head(record)
             record.turns, record.steps_a_turn)
 end
 
+local function memory_text(record)
+  local parts = { ("%s at the peak; resident %s"):format(
+    table_text.bytes(record.memory_peak), table_text.bytes(record.resident_peak)) }
+  for _, peer in ipairs(record.torch and record.torch.variants or {}) do
+    parts[#parts + 1] = ("PyTorch %d x %d %s"):format(peer.ranks, peer.threads,
+                                                      table_text.bytes(peer.resident_peak))
+  end
+  if record.torch then
+    parts[#parts + 1] = ("%.2f of its least"):format(record.torch.resident_ratio)
+  end
+  return table.concat(parts, "; ")
+end
+
 local function main_rows(record)
   local rows = {
     { "step", spread(record.ms, 2) .. " ms" },
@@ -34,8 +47,7 @@ local function main_rows(record)
         ("%s ms, %s of a step%s"):format(spread(peer.ms, 2), spread(peer.ratio, 2),
                                          better and "; its better one" or ""))
   end
-  add("memory", ("%s at the peak; resident %s"):format(table_text.bytes(record.memory_peak),
-                                                       table_text.bytes(record.resident_peak)))
+  add("memory", memory_text(record))
   add("sent", table_text.bytes(record.bytes_sent) .. " a step")
   add("disturbed", ("%.1f %% of the time, %.1f %% in the worst turn"):format(
     100 * record.disturbed.share, 100 * record.disturbed.most))

@@ -7,7 +7,6 @@ ends with its input. With several ranks the first one starts the others, and DDP
 import json
 import math
 import os
-import resource
 import socket
 import subprocess
 import sys
@@ -153,6 +152,16 @@ def next_turn():
     return int(count)
 
 
+def resident_peak():
+    """The most memory that each rank has held, as the system counts it: bytes, all together."""
+    with open("/proc/self/status") as status:
+        lines = dict(line.split(":", 1) for line in status)
+    peak = torch.tensor([int(lines["VmHWM"].split()[0]) * 1024])
+    if ranks > 1:
+        torch.distributed.all_reduce(peak)
+    return int(peak)
+
+
 def main():
     cores = os.cpu_count() or 1
     set_cores(0, {rank % cores} if threads == 1 and ranks > 1 else set(range(cores)))
@@ -177,7 +186,7 @@ def main():
             began = time.perf_counter()
             step(model, net, optimizer)
             times.append((time.perf_counter() - began) * 1e3)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        peak = resident_peak()
         if rank == 0:
             print(json.dumps({"ms": times, "peak": peak}), flush=True)
     for other in others:
