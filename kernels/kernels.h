@@ -121,6 +121,10 @@ typedef struct mr_kernels {
    * NULL; with fresh, dx may be dy */
   int (*layer_norm)(const mr_launch *l, int64_t rows, int64_t cols, double epsilon, const void *x,
                     const void *w, const void *b, void *y, void *mean, void *rstd);
+  /* sum = a + b, then y, mean and rstd of it */
+  int (*add_layer_norm)(const mr_launch *l, int64_t rows, int64_t cols, double epsilon,
+                        const void *a, const void *b, const void *w, const void *bias, void *sum,
+                        void *y, void *mean, void *rstd);
   int (*layer_norm_backward)(const mr_launch *l, int fresh, int64_t rows, int64_t cols,
                              const void *x, const void *w, const void *mean, const void *rstd,
                              const void *dy, void *dx, void *dw, void *db);

@@ -35,6 +35,7 @@ typedef struct mr_argument {
 } mr_argument;
 
 typedef struct mr_call mr_call;
+typedef struct mr_op mr_op;
 
 /* `count` matrix products c[m, n] = op(a) op(b), or c += where it adds. A batch is of small
  * products that run beside each other; others are cut into tiles one by one. */
@@ -47,7 +48,17 @@ typedef struct mr_product_shape {
 
 typedef mr_status (*mr_product_visit)(void *context, const mr_product_shape *shape);
 
-typedef struct mr_op {
+/* Two operations in one pass. The arguments of the call are those of the first, then those of the
+ * second without its first, which is the first's output. Both are recorded as they are, so their
+ * backwards serve; only the forward is one. */
+typedef struct mr_pair {
+  const mr_op *first, *second;
+  const char *first_text; /* for the reference: what the first one's output, returned last, is */
+  /* Writes the outputs of both calls and saves what the second's backward reads. */
+  mr_status (*forward)(mr_call *first, mr_call *second);
+} mr_pair;
+
+struct mr_op {
   const char *name;
   const char *text;        /* for the reference: one sentence */
   const char *result_text; /* for the reference: dtype where it is not x's, shape */
@@ -66,7 +77,8 @@ typedef struct mr_op {
   mr_status (*backward)(mr_call *call); /* NULL: the result never requires a gradient */
   /* Tells the products of forward and backward to `visit`; NULL for operations without any. */
   mr_status (*products)(const mr_call *call, mr_product_visit visit, void *context);
-} mr_op;
+  const mr_pair *pair; /* then the functions above are those of the two */
+};
 
 struct mr_call {
   const mr_op *op;

@@ -41,7 +41,8 @@ static int needs_gradient(const mr_call *call) {
   return 0;
 }
 
-static mr_status run_forward(mr_call *call) {
+/* Checks the arguments and makes the output. */
+static mr_status prepare(mr_call *call) {
   mr_shape shape = {0};
   mr_dtype dtype = call->dtype;
   MR_TRY(check_inputs(call));
@@ -50,7 +51,7 @@ static mr_status run_forward(mr_call *call) {
     MR_TRY(mr_tensor_new_raw(call->device, dtype, &shape, &call->output));
   else
     call->extents = shape;
-  return call->op->forward(call);
+  return MR_OK;
 }
 
 static void drop_saved(mr_call *call) {
@@ -65,10 +66,11 @@ static void drop_output(mr_call *call) {
   call->output = NULL;
 }
 
-static mr_status apply(mr_tape *tape, mr_call *call) {
-  mr_status status = run_forward(call);
+/* Records a call whose output is written; what it saved goes to the node or ends. */
+static mr_status record(mr_tape *tape, mr_call *call) {
+  mr_status status = MR_OK;
   mr_node *node = NULL;
-  if (status == MR_OK && tape->paused == 0 && needs_gradient(call)) {
+  if (tape->paused == 0 && needs_gradient(call)) {
     status = mr_node_new(tape, call, &node);
     if (status == MR_OK) {
       call->output->origin = &node->origin;
@@ -78,7 +80,47 @@ static mr_status apply(mr_tape *tape, mr_call *call) {
     }
   }
   drop_saved(call);
-  if (status != MR_OK) drop_output(call);
+  return status;
+}
+
+static mr_status apply(mr_tape *tape, mr_call *call) {
+  mr_status status = prepare(call);
+  if (status == MR_OK) status = call->op->forward(call);
+  if (status == MR_OK) status = record(tape, call);
+  if (status == MR_OK) return MR_OK;
+  drop_saved(call);
+  drop_output(call);
+  return status;
+}
+
+static void copy_argument(const mr_call *from, int i, mr_call *to, int j) {
+  to->tensor[j] = from->tensor[i];
+  to->number[j] = from->number[i];
+  to->integer[j] = from->integer[i];
+}
+
+static mr_status apply_pair(mr_tape *tape, mr_call *call, mr_call *first) {
+  const mr_pair *pair = call->op->pair;
+  mr_call second = {.op = pair->second, .dtype = call->dtype};
+  const int before = pair->first->arguments;
+  mr_status status = MR_OK;
+  *first = (mr_call){.op = pair->first, .dtype = call->dtype};
+  for (int i = 0; i < before; i++) copy_argument(call, i, first, i);
+  for (int i = before; i < call->op->arguments; i++)
+    copy_argument(call, i, &second, i - before + 1);
+  MR_GOTO(prepare(first));
+  call->device = first->device;
+  second.tensor[0] = first->output;
+  MR_GOTO(prepare(&second));
+  MR_GOTO(pair->forward(first, &second));
+  MR_GOTO(record(tape, first));
+  MR_GOTO(record(tape, &second));
+  call->output = second.output;
+  return MR_OK;
+cleanup:
+  drop_saved(&second);
+  drop_output(&second);
+  drop_output(first);
   return status;
 }
 
@@ -89,6 +131,24 @@ mr_status mr_tape_apply(mr_tape *tape, mr_call *call) {
   if (status == MR_OK) {
     status = call->device->finish_sync(call->device);
     if (status != MR_OK) drop_output(call);
+  }
+  mr_profile_row *row = mr_profile_find(tape->profile, call->op);
+  if (row) row->forward += mr_clock_seconds() - began;
+  if (row) row->calls++;
+  return status;
+}
+
+mr_status mr_tape_apply_pair(mr_tape *tape, mr_call *call, mr_tensor **first) {
+  mr_call made;
+  double began = tape->profile ? mr_clock_seconds() : 0;
+  mr_status status = apply_pair(tape, call, &made);
+  *first = made.output;
+  if (!tape->profile || status != MR_OK) return status;
+  status = call->device->finish_sync(call->device);
+  if (status != MR_OK) {
+    drop_output(call);
+    drop_output(&made);
+    *first = NULL;
   }
   mr_profile_row *row = mr_profile_find(tape->profile, call->op);
   if (row) row->forward += mr_clock_seconds() - began;

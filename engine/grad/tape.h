@@ -44,6 +44,9 @@ typedef struct mr_watch {
  * nothing but its own references: saved tensors have been moved or released. */
 mr_status mr_tape_apply(mr_tape *tape, mr_call *call);
 
+/* The same for an operation that is a pair: *first is the first one's output, also new. */
+mr_status mr_tape_apply_pair(mr_tape *tape, mr_call *call, mr_tensor **first);
+
 /* Adds d root / d leaf to the gradient of every leaf that requires one. `root` has one element.
  * Errors: MR_ERROR_ARGUMENT when root depends on no leaf, was consumed, or an input was changed
  * in place since the forward; errors of the watches. */

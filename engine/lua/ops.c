@@ -127,6 +127,16 @@ static int positional_count(const mr_op *op) {
   return count;
 }
 
+/* The second value of a call that is a pair; pushed before the call, so that nothing can fail in
+ * between. */
+static int apply_pair(lua_State *L, mr_context *context, mr_call *call) {
+  mr_tensor **slot = mr_lua_push_tensor_shell(L), **first = mr_lua_push_tensor_shell(L);
+  MR_LUA_TRY(L, mr_tape_apply_pair(&context->tape, call, first));
+  *slot = call->output;
+  mr_lua_result_made(L, context, call->output);
+  return 2;
+}
+
 static int apply(lua_State *L) {
   const mr_op *op = lua_touserdata(L, lua_upvalueindex(1));
   mr_context *context = lua_touserdata(L, lua_upvalueindex(2));
@@ -146,6 +156,7 @@ static int apply(lua_State *L) {
     read_argument(L, &call, i, lua_gettop(L), &seen); /* left on the stack: it may be the only
                                                          reference */
   }
+  if (op->pair) return apply_pair(L, context, &call);
   mr_tensor **slot = mr_lua_push_tensor_shell(L);
   MR_LUA_TRY(L, mr_tape_apply(&context->tape, &call));
   *slot = call.output;
@@ -183,7 +194,11 @@ static void push_record(lua_State *L, const mr_op *op) {
   lua_setfield(L, -2, "text");
   lua_pushstring(L, op->result_text);
   lua_setfield(L, -2, "result_text");
-  lua_pushboolean(L, op->backward != NULL);
+  if (op->pair) {
+    lua_pushstring(L, op->pair->first_text);
+    lua_setfield(L, -2, "second_text");
+  }
+  lua_pushboolean(L, op->backward || op->pair);
   lua_setfield(L, -2, "differentiable");
   lua_newtable(L);
   for (int i = 0; i < op->arguments; i++) {

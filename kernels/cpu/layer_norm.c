@@ -42,6 +42,24 @@ int MR_ROW(layer_norm)(const mr_launch *l, int64_t rows, int64_t cols, double ep
   return 0;
 }
 
+static void add(int64_t n, const real *restrict a, const real *restrict b, real *restrict sum) {
+  for (int64_t i = 0; i < n; i++) sum[i] = a[i] + b[i];
+}
+
+int MR_ROW(add_layer_norm)(const mr_launch *l, int64_t rows, int64_t cols, double epsilon,
+                           const void *a, const void *b, const void *w, const void *bias, void *sum,
+                           void *y, void *mean, void *rstd) {
+  real *means = mean, *rstds = rstd;
+#pragma omp parallel for num_threads(mr_threads(l, 3 * rows * cols)) schedule(static)
+  for (int64_t row = 0; row < rows; row++) {
+    real *line = (real *)sum + row * cols;
+    add(cols, (const real *)a + row * cols, (const real *)b + row * cols, line);
+    statistics(cols, (real)epsilon, line, &means[row], &rstds[row]);
+    forward(cols, means[row], rstds[row], line, w, bias, (real *)y + row * cols);
+  }
+  return 0;
+}
+
 /* With g = dy w and h = (x - mean) rstd: dx += rstd (g - mean of g - h (mean of g h)). */
 static inline void backward(int64_t n, int fresh, real mean, real rstd, const real *restrict x,
                             const real *restrict w, const real *dy, real *dx) {

@@ -13,7 +13,8 @@
   EACH(gemm) EACH(gemms) EACH(linear) EACH(linear_backward)                                    \
   EACH(linear_gelu) EACH(gelu_linear_backward)                                                 \
   EACH(relu) EACH(relu_backward) EACH(gelu) EACH(gelu_backward) EACH(silu) EACH(silu_backward) \
-  EACH(layer_norm) EACH(layer_norm_backward) EACH(rms_norm) EACH(rms_norm_backward)            \
+  EACH(layer_norm) EACH(add_layer_norm) EACH(layer_norm_backward)                              \
+  EACH(rms_norm) EACH(rms_norm_backward)                                                       \
   EACH(softmax) EACH(softmax_backward) EACH(attention) EACH(attention_backward)                \
   EACH(dropout) EACH(dropout_backward) EACH(embedding) EACH(embedding_backward)                \
   EACH(cross_entropy) EACH(cross_entropy_backward)                                             \

@@ -96,6 +96,9 @@ local function add_operation(lines, record)
     names[#names + 1] = "options"
   end
   lines[#lines + 1] = "---@return marea.tensor result " .. record.result_text
+  if record.second_text then
+    lines[#lines + 1] = "---@return marea.tensor second " .. record.second_text
+  end
   lines[#lines + 1] = ("function tensor:%s(%s) end"):format(record.name, table.concat(names, ", "))
 end
 

@@ -16,10 +16,10 @@ local Optimizer = {}
 Optimizer.__index = Optimizer
 
 --- Changes the model's parameters by one step; the gradients stay as they are.
---- Errors, code 1: lr or factor negative or not finite; gradients of a replica that are not reduced,
---- or a window that is still open.
+--- Errors, code 1: lr or factor negative or not finite; gradients of a replica that are not
+--- reduced, or a window that is still open.
 ---@param lr? number in place of the optimizer's own
----@param factor? number of the gradients in this step: clipping without a pass of its own (default 1)
+---@param factor? number of the gradients in this step, which clips without a pass (default 1)
 function Optimizer:step(lr, factor) self.core:step(lr or self.lr, factor) end
 
 --- Number of steps taken.

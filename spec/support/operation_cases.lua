@@ -59,6 +59,13 @@ for _, shape in ipairs(matrices) do
       function(t) return t.x:layer_norm(t.w, t.b) end)
   add("layer_norm", shape_text(shape) .. " without b", { x = shape, w = w },
       function(t) return t.x:layer_norm(t.w, nil, { epsilon = 1e-3 }) end)
+  add("add_layer_norm", shape_text(shape), { a = shape, b = shape, w = w, bias = w },
+      function(t)
+        local norm, sum = t.a:add_layer_norm(t.b, t.w, t.bias)
+        return norm:add(sum)
+      end)
+  add("add_layer_norm", shape_text(shape) .. " without bias", { a = shape, b = w, w = w },
+      function(t) return (t.a:add_layer_norm(t.b, t.w, nil, { epsilon = 1e-3 })) end)
   add("rms_norm", shape_text(shape), { x = shape, w = w }, function(t) return t.x:rms_norm(t.w) end)
 end
 

@@ -21,6 +21,11 @@ local drop = { probability = 0.1, seed = 1, layer = 1, update = 1,
 local M = { 700, 132 }
 local large = {
   add = { { a = M, b = { 132 } }, function(t) return t.a:add(t.b) end },
+  add_layer_norm = { { a = M, b = M, w = { 132 } },
+                     function(t)
+                       local norm, sum = t.a:add_layer_norm(t.b, t.w)
+                       return norm:multiply(sum)
+                     end },
   argmax = { { x = M }, function(t) return t.x:argmax() end },
   attention = { { q = M, k = M, v = M }, function(t) return t.q:attention(t.k, t.v, packed) end },
   concatenate = { { x = M, others1 = M }, function(t) return t.x:concatenate { t.others1 } end },

@@ -1,9 +1,15 @@
 /* layer_norm: each row less its mean, over its deviation, times w plus b. */
+#include "grad/ops/layer_norm.h"
+
 #include "grad/ops/list.h"
 #include "grad/ops/shapes.h"
 
-enum { X, W, B, EPSILON };
-enum { MEAN, RSTD };
+enum {
+  X = MR_LAYER_NORM_X,
+  W = MR_LAYER_NORM_W,
+  B = MR_LAYER_NORM_B,
+  EPSILON = MR_LAYER_NORM_EPSILON
+};
 
 static mr_status result(mr_call *call, mr_shape *shape, mr_dtype *dtype) {
   MR_TRY(mr_result_over_last(call, shape, dtype));
@@ -12,24 +18,29 @@ static mr_status result(mr_call *call, mr_shape *shape, mr_dtype *dtype) {
   return mr_call_check_epsilon(call, EPSILON);
 }
 
+mr_status mr_layer_norm_save(mr_call *call) {
+  const mr_shape rows = {1, {mr_shape_rows(&call->tensor[X]->shape)}};
+  MR_TRY(mr_call_save(call, MR_LAYER_NORM_MEAN, call->dtype, &rows));
+  return mr_call_save(call, MR_LAYER_NORM_RSTD, call->dtype, &rows);
+}
+
 static mr_status forward(mr_call *call) {
   const mr_shape *x = &call->tensor[X]->shape;
-  mr_shape rows = {1, {mr_shape_rows(x)}};
-  MR_TRY(mr_call_save(call, MEAN, call->dtype, &rows));
-  MR_TRY(mr_call_save(call, RSTD, call->dtype, &rows));
-  return MR_CALL_KERNEL(call, layer_norm, rows.extent[0], mr_shape_columns(x),
+  MR_TRY(mr_layer_norm_save(call));
+  return MR_CALL_KERNEL(call, layer_norm, mr_shape_rows(x), mr_shape_columns(x),
                         call->number[EPSILON], mr_call_data(call, X), mr_call_data(call, W),
                         mr_call_data(call, B), mr_tensor_data(call->output),
-                        mr_tensor_data(call->saved[MEAN]), mr_tensor_data(call->saved[RSTD]));
+                        mr_tensor_data(call->saved[MR_LAYER_NORM_MEAN]),
+                        mr_tensor_data(call->saved[MR_LAYER_NORM_RSTD]));
 }
 
 static mr_status backward(mr_call *call) {
   const mr_shape *x = &call->tensor[X]->shape;
   return MR_CALL_KERNEL(call, layer_norm_backward, call->fresh >> X & 1U, mr_shape_rows(x),
                         mr_shape_columns(x), mr_call_data(call, X), mr_call_data(call, W),
-                        mr_tensor_data(call->saved[MEAN]), mr_tensor_data(call->saved[RSTD]),
-                        call->output_gradient, call->gradient[X], call->gradient[W],
-                        call->gradient[B]);
+                        mr_tensor_data(call->saved[MR_LAYER_NORM_MEAN]),
+                        mr_tensor_data(call->saved[MR_LAYER_NORM_RSTD]), call->output_gradient,
+                        call->gradient[X], call->gradient[W], call->gradient[B]);
 }
 
 const mr_op mr_op_layer_norm = {

@@ -6,6 +6,7 @@
 
 #define MR_EACH_OP(X)   \
   X(add)                \
+  X(add_layer_norm)     \
   X(argmax)             \
   X(attention)          \
   X(concatenate)        \

@@ -21,6 +21,7 @@
 ---@field name string
 ---@field text string one sentence
 ---@field result_text string shape, and dtype where it is another than the arguments'
+---@field second_text string? what the second result is, of an operation that has two
 ---@field differentiable boolean
 ---@field arguments marea.argument[] the first is the tensor itself
 

@@ -12,6 +12,20 @@ local tensor = {}
 ---@return marea.tensor result the shape of a
 function tensor:add(b) end
 
+---@class marea.add_layer_norm_options
+---@field epsilon? number added to the variance (default 1e-05)
+
+--- The sum of two tensors, and its layer_norm, in one pass: the values of add and of layer_norm, in
+--- less time. Gives the norm first, the sum second.
+--- self is a: [..., columns].
+---@param b marea.tensor the shape of a, or of its last axes; repeated over the others
+---@param w marea.tensor [columns]
+---@param bias? marea.tensor [columns]
+---@param options? marea.add_layer_norm_options
+---@return marea.tensor result the norm, the shape of a
+---@return marea.tensor second a + b, the shape of a
+function tensor:add_layer_norm(b, w, bias, options) end
+
 --- Index from 0 of the largest element of each row, the first of equals, as i32.
 --- self is x: [..., columns]. No gradient.
 ---@return marea.tensor result i32, the shape of x without its last axis

@@ -110,6 +110,15 @@ function LayerNorm:forward(x)
   return x:layer_norm(self.weight, self.bias, { epsilon = self.epsilon })
 end
 
+--- The norm of a sum, and the sum, in one pass: of a residual.
+---@param x marea.tensor [..., width]
+---@param y marea.tensor the shape of x
+---@return marea.tensor norm the shape of x
+---@return marea.tensor sum x + y
+function LayerNorm:of_sum(x, y)
+  return x:add_layer_norm(y, self.weight, self.bias, { epsilon = self.epsilon })
+end
+
 ---@class marea.RMSNormOptions
 ---@field width integer
 ---@field epsilon? number (default 1e-5)
@@ -134,6 +143,16 @@ end
 ---@param x marea.tensor [..., width]
 ---@return marea.tensor result the shape of x
 function RMSNorm:forward(x) return x:rms_norm(self.weight, { epsilon = self.epsilon }) end
+
+--- The norm of a sum, and the sum: of a residual.
+---@param x marea.tensor [..., width]
+---@param y marea.tensor the shape of x
+---@return marea.tensor norm the shape of x
+---@return marea.tensor sum x + y
+function RMSNorm:of_sum(x, y)
+  local sum = x:add(y)
+  return self(sum), sum
+end
 
 --- Dropout while training: draws at (seed, layer, update, sequence id, position, channel), so the
 --- mask depends on no rank, split, layout or recomputation. Outside training it changes nothing.

@@ -80,11 +80,12 @@ end
 ---@return marea.tensor result [rows, width]
 function Layer:forward(x, batch)
   if self.post then
-    x = self.norm1(x:add(self.dropout1(self.attention(x, batch), batch)))
-    return self.norm2(x:add(self.dropout2(self.mlp(x), batch)))
+    x = self.norm1:of_sum(x, self.dropout1(self.attention(x, batch), batch))
+    return (self.norm2:of_sum(x, self.dropout2(self.mlp(x), batch)))
   end
-  x = x:add(self.dropout1(self.attention(self.norm1(x), batch), batch))
-  return x:add(self.dropout2(self.mlp(self.norm2(x)), batch))
+  local mixed = self.dropout1(self.attention(self.norm1(x), batch), batch)
+  local norm, sum = self.norm2:of_sum(x, mixed)
+  return sum:add(self.dropout2(self.mlp(norm), batch))
 end
 
 local Layers = Module.class("nn.Layers")

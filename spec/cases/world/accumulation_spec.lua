@@ -112,7 +112,7 @@ function Plane:forward(batch)
   return core.from(rows, "f64", { #rows // 2, 2 }):linear(self.w):reshape { #rows // 2 }
 end
 
--- By construction: accumulate ends before the norm is taken, and the trainer clips once, in the step.
+-- By construction: accumulate ends before the norm is taken, and it is clipped once, in the step.
 describe("B33: clipping", function()
   -- The gradient that an update steps with, and the norm that it reports.
   local function clipped(points, counts, limit, on)
