@@ -78,8 +78,9 @@ static void *take_spare(int class) {
  * madvise, and nothing is lost. */
 static void *take_from_system(size_t rounded) {
   if (rounded < HUGE_PAGE) return aligned_alloc(ALIGNMENT, rounded);
-  void *block = aligned_alloc(HUGE_PAGE, rounded);
-  if (block) (void)madvise(block, rounded / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+  void *block = NULL;
+  if (posix_memalign(&block, HUGE_PAGE, rounded) != 0) return NULL;
+  (void)madvise(block, rounded / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
   return block;
 }
 

@@ -20,7 +20,7 @@ enum {
 
 static mr_status allocate_pair(mr_device *device, int64_t bytes, int zero, pair **made) {
   void *block = NULL, *memory = NULL;
-  int inside = device->host_memory && bytes <= INSIDE_MOST;
+  int inside = device->host_memory && bytes >= 0 && bytes <= INSIDE_MOST;
   MR_TRY(mr_memory_allocate_record(inside ? INSIDE_AT + bytes : (int64_t)sizeof(pair), &block));
   mr_status status = MR_OK;
   if (inside) {
