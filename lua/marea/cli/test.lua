@@ -1,6 +1,7 @@
 -- marea test: every spec, each test counted once.
 
 local core = require "marea.core"
+local device = require "marea.device"
 local fault = require "marea.fault"
 local launch = require "marea.launch"
 
@@ -20,6 +21,20 @@ local function move_to_root(paths)
     moved[i] = full:sub(1, #root + 1) == root .. "/" and full:sub(#root + 2) or full
   end
   return moved
+end
+
+-- What runs on a device that was asked for: the specs that compute, on as many ranks as share it.
+local function choose(options)
+  local paths, worlds = options.files, options.ranks or default_worlds
+  if device.asked() and not options.worker then
+    device.give(nil, true)
+    if #paths == 0 then
+      local root = launch.root() .. "/"
+      for i, path in ipairs(dofile(root .. "spec/on_device.lua")) do paths[i] = root .. path end
+      worlds = options.ranks or { 1, 2 }
+    end
+  end
+  return paths, worlds
 end
 
 local function print_files(tally, files)
@@ -57,7 +72,7 @@ end
 local function run(options)
   if options.worker then
     local results = ("%s.%d"):format(options.worker, launch.rank())
-    require("marea.device").use_asked()
+    device.use_asked()
     require "marea.spec.worker".run(options.files, results, options.filter)
     return 0
   end
@@ -69,8 +84,9 @@ local function run(options)
     fault.raise_at(2, "", "test: an installed marea comes without specs: name files of your " ..
                    "own, or run ./marea test in a checkout")
   end
-  local paths = move_to_root(#options.files > 0 and options.files or { all })
-  local runs = suite.plan(suite.find(paths), options.ranks or default_worlds, options.filter)
+  local chosen, worlds = choose(options)
+  local paths = move_to_root(#chosen > 0 and chosen or { all })
+  local runs = suite.plan(suite.find(paths), worlds, options.filter)
   if #runs == 0 then
     fault.raise_at(2, "", "test: no spec file under %s", table.concat(paths, ", "))
   end
@@ -99,7 +115,7 @@ return {
   name = "test",
   summary = "Run the specs: spec/unit in one process, spec/world on several ranks, the others " ..
     "outside mpirun.",
-  example = "marea test --filter \"12/36\" spec/world",
+  example = "marea test --filter \"12/36\" spec/world, or marea test --device cuda",
   define = function(parser)
     parser:argument("files", "Spec files and folders (default: all)."):args("*")
     parser:option("--filter", "Only tests whose full name has this text."):argname("TEXT")
