@@ -68,6 +68,32 @@ describe("the peak of memory", function()
     local one, many = window(1), window(16)
     assert(many < one + CHAIN_BYTES / 8, ("%d bytes for one, %d for 16"):format(one, many))
   end)
+
+  it("of a GPT's update grows by the ids of further microbatches and by nothing else", function()
+    local recipe = require("marea.recipe").require("recipes/gpt.lua", {}, 1)
+    local world = require("marea.world").get()
+    local session = require("marea.training").session(recipe, world)
+    local size = #session.plan[1][1][1]
+    local function update(microbatches)
+      local lists = {}
+      for m = 1, microbatches do
+        lists[m] = {}
+        for i = 1, size do lists[m][i] = session.corpus:rows("train")[(m - 1) * size + i].id end
+      end
+      session.plan = { { lists } }
+      local trainer = require("marea.trainer").new(session)
+      settle()
+      core.memory_reset_peak()
+      local before = core.memory().live
+      assert.equal(microbatches * size, trainer:advance().sequences)
+      return core.memory().peak - before
+    end
+    update(1)
+    local one, many = update(1), update(8)
+    local positions = 7 * size * session.corpus:rows("train")[1].length
+    assert(many - one <= 32 * positions, ("%d bytes for one, %d for 8"):format(one, many))
+    assert(one > 10 * 32 * positions)
+  end)
 end)
 
 describe("tensors that nobody holds", function()
