@@ -1,7 +1,15 @@
 /* The contract of the kernels: arithmetic on raw pointers. A kernel knows no tensor, rank or Lua.
  *
- * One mr_kernels per device and real dtype; one row per operation. `real` below means that dtype
- * (float or double on CPUs). A row that is NULL is not supported there.
+ * One mr_kernels per device and real dtype (float, double or bf16); one row per operation. `real`
+ * below means that dtype, and arrays are of it unless a row says otherwise. `wide` means float for
+ * bf16 and real for the others: in it every row computes and sums, and of it are all results that
+ * stand for many values, namely
+ *   - mean, rstd and lse of rows; losses (cross_entropy, squared_error) and their gradients; the
+ *     weights, the result and its gradient of weighted_sum;
+ *   - the gradients that are sums over rows: dw and db of linear, layer_norm, rms_norm and
+ *     embedding;
+ *   - all that an optimizer is given, but for the bf16 copy that it writes.
+ * A row that is NULL is not supported there.
  *
  * Rules for every row
  *   - arrays are contiguous, row-major, aligned to their element; extents of 0 are allowed;
@@ -46,17 +54,21 @@ typedef struct mr_dropout {
 } mr_dropout;
 
 /* y, p, g: see the rows. `step` counts from 1. Decoupled decay: p -= lr * decay * p. The gradient
- * is `factor` times g, rounded to the dtype: clipping costs no pass of its own. */
+ * is `factor` times g, rounded to the dtype: clipping costs no pass of its own. `copy` is NULL but
+ * for bf16: there it gets the new p, rounded to nearest even. */
 typedef struct mr_adamw {
   double lr, beta1, beta2, epsilon, decay, factor;
   int64_t step;
+  void *copy;
 } mr_adamw;
 
 /* g' = factor g + decay p; v = momentum v + g'; p -= lr (nesterov ? g' + momentum v : v).
- * The first step (first != 0) starts v at g'. With momentum 0, v is NULL and p -= lr g'. */
+ * The first step (first != 0) starts v at g'. With momentum 0, v is NULL and p -= lr g'.
+ * `copy` as above. */
 typedef struct mr_sgd {
   double lr, momentum, decay, factor;
   int nesterov, first;
+  void *copy;
 } mr_sgd;
 
 typedef struct mr_kernels {
@@ -74,6 +86,9 @@ typedef struct mr_kernels {
                    int outputs, void *const *y);
   int (*from_f32)(const mr_launch *l, int64_t n, const float *x, void *y);
   int (*from_f64)(const mr_launch *l, int64_t n, const double *x, void *y);
+  /* of bf16 only, NULL for others: exact, but for NaNs, which stay one */
+  int (*to_f32)(const mr_launch *l, int64_t n, const void *x, float *y);
+  int (*to_f64)(const mr_launch *l, int64_t n, const void *x, double *y);
 
   /* a[rows, cols] with b[cols] repeated over the rows (rows = 1: equal shapes) */
   int (*add)(const mr_launch *l, int64_t rows, int64_t cols, const void *a, const void *b, void *y);
@@ -117,7 +132,7 @@ typedef struct mr_kernels {
   int (*silu_backward)(const mr_launch *l, int fresh, int64_t n, const void *x, const void *dy,
                        void *dx);
 
-  /* over the last axis; mean, rstd: real[rows], written by the forward; w, b: [cols], b may be
+  /* over the last axis; mean, rstd: wide[rows], written by the forward; w, b: [cols], b may be
    * NULL; with fresh, dx may be dy */
   int (*layer_norm)(const mr_launch *l, int64_t rows, int64_t cols, double epsilon, const void *x,
                     const void *w, const void *b, void *y, void *mean, void *rstd);
@@ -136,7 +151,7 @@ typedef struct mr_kernels {
   int (*softmax_backward)(const mr_launch *l, int64_t rows, int64_t cols, const void *y,
                           const void *dy, void *dx);
 
-  /* out[rows, heads * head_size] contiguous; lse: real[rows * heads], row-major by row, log of the
+  /* out[rows, heads * head_size] contiguous; lse: wide[rows * heads], row-major by row, log of the
    * sum of exponentials, written by the forward. Gradients have the strides of q, k, v. */
   int (*attention)(const mr_launch *l, const mr_attention *a, const void *q, const void *k,
                    const void *v, void *out, void *lse);

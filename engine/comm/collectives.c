@@ -29,6 +29,9 @@ static mr_status set_reduction(mr_record *record, mr_reduction reduction) {
   const char *name = mr_collective_name((mr_collective)record->kind);
   if ((int)reduction < 0 || reduction >= MR_REDUCTION_COUNT)
     return mr_fail(MR_ERROR_ARGUMENT, "%s: no reduction %d", name, (int)reduction);
+  if (record->dtype == MR_BF16)
+    return mr_fail(MR_ERROR_ARGUMENT,
+                   "%s: bf16 would be rounded at every rank: convert to f32, then reduce", name);
   if (reduction == MR_MEAN && !mr_dtype_is_real((mr_dtype)record->dtype))
     return mr_fail(MR_ERROR_ARGUMENT, "%s: a mean of %s has no exact value: sum it, then divide",
                    name, mr_dtype_name((mr_dtype)record->dtype));

@@ -77,6 +77,8 @@ static MPI_Datatype type_of(const mr_record *record) {
       return MPI_FLOAT;
     case MR_F64:
       return MPI_DOUBLE;
+    case MR_BF16: /* moved, never summed */
+      return MPI_UINT16_T;
     case MR_I32:
       return MPI_INT32_T;
     default:

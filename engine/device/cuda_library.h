@@ -13,7 +13,7 @@
 #include "base/dtype.h"
 #include "kernels/kernels.h"
 
-enum { MR_CUDA_VERSION = 1 };
+enum { MR_CUDA_VERSION = 2 };
 
 /* The error numbers that the program tells apart. */
 enum {

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "grad/apart.h"
 #include "grad/node.h"
 #include "grad/profile.h"
 
@@ -137,13 +138,13 @@ static mr_status check_all(backward_run *run) {
   return MR_OK;
 }
 
-static mr_status gradient_pointer(mr_tensor *input, void **pointer) {
+static mr_status gradient_pointer(mr_call *call, mr_tensor *input, int in_wide, void **pointer) {
   mr_tensor *gradient = NULL;
+  mr_dtype given = in_wide ? mr_dtype_wide(input->dtype) : input->dtype;
   *pointer = NULL;
   if (!input->requires_gradient) return MR_OK;
   MR_TRY(mr_tape_gradient(input, &gradient));
-  *pointer = mr_tensor_data(gradient);
-  return MR_OK;
+  return mr_apart_place(call, gradient, given, pointer);
 }
 
 static int stands_twice(const mr_call *call, int argument) {
@@ -197,7 +198,7 @@ static mr_status prepare_gradient(mr_call *call, int i) {
     MR_TRY(place_gradient(call, i));
     call->fresh |= 1U << i;
   }
-  return gradient_pointer(call->tensor[i], &call->gradient[i]);
+  return gradient_pointer(call, call->tensor[i], call->op->sums >> i & 1U, &call->gradient[i]);
 }
 
 static mr_status prepare_gradients(mr_call *call) {
@@ -213,7 +214,7 @@ static mr_status prepare_gradients(mr_call *call) {
   MR_TRY(mr_memory_allocate_array(call->more_count, sizeof(void *), &block));
   call->more_gradient = block;
   for (int64_t i = 0; i < call->more_count; i++)
-    MR_TRY(gradient_pointer(call->more[i], &call->more_gradient[i]));
+    MR_TRY(gradient_pointer(call, call->more[i], 0, &call->more_gradient[i]));
   return MR_OK;
 }
 
@@ -239,8 +240,9 @@ static mr_status run_backward(mr_call *call) {
 }
 
 static mr_status make_backward(mr_call *call) {
-  MR_TRY(prepare_gradients(call));
-  return run_backward(call);
+  mr_status status = prepare_gradients(call);
+  if (status == MR_OK) status = run_backward(call);
+  return mr_apart_settle(call, status);
 }
 
 static mr_status timed_backward(mr_profile *profile, mr_call *call) {

@@ -14,8 +14,8 @@
 enum { MR_OP_MAX_ARGUMENTS = 8, MR_OP_MAX_SAVED = 2 };
 
 typedef enum mr_argument_kind {
-  MR_ARGUMENT_REAL,     /* f32 or f64 tensor with a gradient; all reals of a call have one dtype */
-  MR_ARGUMENT_CONSTANT, /* f32 or f64 tensor that never receives a gradient */
+  MR_ARGUMENT_REAL,     /* real tensor with a gradient; all of a call have one dtype */
+  MR_ARGUMENT_CONSTANT, /* of the wide dtype of those, and never receives a gradient */
   MR_ARGUMENT_I32,
   MR_ARGUMENT_I64,
   MR_ARGUMENT_TENSORS, /* a list of REAL tensors (`more` in the call) */
@@ -69,6 +69,9 @@ struct mr_op {
    * overwrites: where the argument's value lies. passes: the gradient is the output's own, where
    * the sizes are equal. */
   unsigned writes, takes_over, overwrites, passes;
+  /* Bits of arguments whose gradient backward gives in the wide dtype of the call's: f32 for bf16,
+   * as kernels.h says. Never of those that are in `writes`. */
+  unsigned sums;
   int reads_output; /* backward reads the output's value */
   int is_view;      /* `forward` sets output itself, sharing its input's storage */
   /* Shape and dtype of the output; MR_ERROR_ARGUMENT or MR_ERROR_CONTENT on bad arguments. */
@@ -100,6 +103,7 @@ struct mr_call {
   unsigned fresh; /* bits of arguments whose gradient holds nothing yet, not even zeros */
   unsigned done;  /* bits of arguments that have had their gradient already */
   void **more_gradient;
+  struct mr_apart *apart; /* gradients given in another dtype than they are kept in */
 };
 
 /* Elements of argument i, or NULL when it is absent. */

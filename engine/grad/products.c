@@ -46,7 +46,10 @@ static mr_status add(void *context, const mr_product_shape *shape) {
 
 static mr_status visit(void *context, mr_node *node) {
   const mr_call *call = &node->call;
-  return call->op->products ? call->op->products(call, add, context) : MR_OK;
+  mr_products *p = context;
+  if (!call->op->products) return MR_OK;
+  if (p->count == 0) p->dtype = call->dtype;
+  return call->op->products(call, add, context);
 }
 
 /* Values of about 1/100 whose sums neither vanish nor grow beyond what a float holds. */

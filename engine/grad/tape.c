@@ -156,9 +156,10 @@ mr_status mr_tape_apply_pair(mr_tape *tape, mr_call *call, mr_tensor **first) {
   return status;
 }
 
-mr_status mr_tape_gradient(mr_tensor *leaf, mr_tensor **gradient) {
-  if (!leaf->gradient)
-    MR_TRY(mr_tensor_new(mr_tensor_device(leaf), leaf->dtype, &leaf->shape, &leaf->gradient));
-  *gradient = leaf->gradient;
+mr_status mr_tape_gradient(mr_tensor *tensor, mr_tensor **gradient) {
+  mr_dtype dtype = tensor->origin ? tensor->dtype : mr_dtype_wide(tensor->dtype);
+  if (!tensor->gradient)
+    MR_TRY(mr_tensor_new(mr_tensor_device(tensor), dtype, &tensor->shape, &tensor->gradient));
+  *gradient = tensor->gradient;
   return MR_OK;
 }

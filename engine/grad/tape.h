@@ -52,7 +52,8 @@ mr_status mr_tape_apply_pair(mr_tape *tape, mr_call *call, mr_tensor **first);
  * in place since the forward; errors of the watches. */
 mr_status mr_tape_backward(mr_tape *tape, mr_tensor *root);
 
-/* The gradient tensor of a leaf, made (zeros) when there is none. Borrowed. */
-mr_status mr_tape_gradient(mr_tensor *leaf, mr_tensor **gradient);
+/* The gradient of `tensor`, made (zeros) when there is none: that of a leaf in the wide dtype of
+ * its own, since backwards add to it; that of a result in its own. Borrowed. */
+mr_status mr_tape_gradient(mr_tensor *tensor, mr_tensor **gradient);
 
 #endif

@@ -19,8 +19,8 @@ mr_dtype mr_lua_check_dtype(lua_State *L, int index, int fallback) {
   const char *name = luaL_checkstring(L, index);
   int dtype = mr_dtype_find(name);
   if (dtype < 0)
-    (void)mr_lua_error(L, MR_ERROR_ARGUMENT, "expected a dtype (f32, f64, i32 or i64), got '%s'",
-                       name);
+    (void)mr_lua_error(L, MR_ERROR_ARGUMENT,
+                       "expected a dtype (f32, f64, bf16, i32 or i64), got '%s'", name);
   return (mr_dtype)dtype;
 }
 

@@ -17,15 +17,22 @@ static void bad_argument(lua_State *L, const mr_op *op, int i, const char *expec
 }
 
 static void note_real(lua_State *L, mr_call *call, int i, mr_tensor *tensor, int *seen) {
+  const mr_argument *argument = &call->op->argument[i];
   if (!mr_dtype_is_real(tensor->dtype))
-    (void)mr_lua_error(L, MR_ERROR_ARGUMENT, "%s: %s must be f32 or f64, got %s", call->op->name,
-                       call->op->argument[i].name, mr_dtype_name(tensor->dtype));
+    (void)mr_lua_error(L, MR_ERROR_ARGUMENT, "%s: %s must be f32, f64 or bf16, got %s",
+                       call->op->name, argument->name, mr_dtype_name(tensor->dtype));
   if (!*seen) call->dtype = tensor->dtype;
   *seen = 1;
-  if (tensor->dtype != call->dtype)
-    (void)mr_lua_error(L, MR_ERROR_ARGUMENT, "%s: %s is %s while the arguments before it are %s",
-                       call->op->name, call->op->argument[i].name, mr_dtype_name(tensor->dtype),
-                       mr_dtype_name(call->dtype));
+  int constant = argument->kind == MR_ARGUMENT_CONSTANT;
+  mr_dtype wanted = constant ? mr_dtype_wide(call->dtype) : call->dtype;
+  if (tensor->dtype == wanted) return;
+  if (wanted != call->dtype)
+    (void)mr_lua_error(L, MR_ERROR_ARGUMENT, "%s: %s of %s must be %s, got %s", call->op->name,
+                       argument->name, mr_dtype_name(call->dtype), mr_dtype_name(wanted),
+                       mr_dtype_name(tensor->dtype));
+  (void)mr_lua_error(L, MR_ERROR_ARGUMENT, "%s: %s is %s while the arguments before it are %s",
+                     call->op->name, argument->name, mr_dtype_name(tensor->dtype),
+                     mr_dtype_name(call->dtype));
 }
 
 static void read_tensor(lua_State *L, mr_call *call, int i, int index, int *seen) {

@@ -2,7 +2,7 @@
  *
  * write(path, {{name, tensor}, ...}, metadata?) writes a file as a whole; metadata is a table of
  * strings by string. open(path) -> file: names(), has(name), shape(name), dtype(name) (ours as
- * "f32", others as published: "BF16"), tensor(name) (a copy), metadata(), path(), close(). */
+ * "f32", others as published: "F16"), tensor(name) (a copy), metadata(), path(), close(). */
 #include "lua/safetensors.h"
 
 #include <string.h>

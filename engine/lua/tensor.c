@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "comm/comm.h"
+#include "kernels/bf16.h"
 #include "lua/binding.h"
 
 static const char type_name[] = "marea.tensor";
@@ -129,6 +130,8 @@ static void write_number(lua_State *L, int index, mr_dtype dtype, void *host, in
                          (long long)i + 1, luaL_typename(L, index));
     if (dtype == MR_F32)
       ((float *)host)[i] = (float)value;
+    else if (dtype == MR_BF16)
+      ((mr_bf16 *)host)[i] = mr_bf16_from_f64(value);
     else
       ((double *)host)[i] = value;
     return;
@@ -243,6 +246,9 @@ static void push_element(lua_State *L, mr_dtype dtype, const void *host, int64_t
       break;
     case MR_F64:
       lua_pushnumber(L, ((const double *)host)[i]);
+      break;
+    case MR_BF16:
+      lua_pushnumber(L, (double)mr_bf16_to_f32(((const mr_bf16 *)host)[i]));
       break;
     case MR_I32:
       lua_pushinteger(L, ((const int32_t *)host)[i]);

@@ -89,6 +89,13 @@ static int read_parameter(lua_State *L) {
 
 static int read_values(lua_State *L) { return push_retained(L, mr_lua_check_unit(L, 1)->values); }
 
+static int read_master(lua_State *L) { return push_retained(L, mr_lua_check_unit(L, 1)->master); }
+
+static int change_refresh(lua_State *L) {
+  MR_LUA_TRY(L, mr_unit_refresh(mr_lua_check_unit(L, 1)));
+  return 0;
+}
+
 static int read_gradients(lua_State *L) {
   return push_retained(L, mr_lua_check_unit(L, 1)->gradients);
 }
@@ -134,7 +141,7 @@ static int read_parameters(lua_State *L) {
 
 /* version() grows with every change of the parameters in place. */
 static int read_version(lua_State *L) {
-  lua_pushinteger(L, mr_lua_check_unit(L, 1)->values->storage->version);
+  lua_pushinteger(L, mr_unit_version(mr_lua_check_unit(L, 1)));
   return 1;
 }
 
@@ -185,6 +192,8 @@ void mr_lua_open_unit(lua_State *L) {
                                      {"parameters", read_parameters},
                                      {"version", read_version},
                                      {"values", read_values},
+                                     {"master", read_master},
+                                     {"refresh", change_refresh},
                                      {"gradients", read_gradients},
                                      {"share_gradients", share_gradients},
                                      {"zero_grad", change_zero},

@@ -19,7 +19,7 @@ typedef struct mr_safetensors mr_safetensors;
 /* One tensor of an open file, owned by it. */
 typedef struct mr_safetensors_entry {
   const char *name;
-  const char *dtype_name; /* as published: "F32", "BF16", ... */
+  const char *dtype_name; /* as published: "F32", "F16", ... */
   int dtype;              /* mr_dtype, or -1 for published ones that marea does not compute with */
   int64_t axes;
   const int64_t *extents;

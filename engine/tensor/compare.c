@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "base/memory.h"
+#include "kernels/bf16.h"
 
 const double mr_share_edges[MR_SHARE_EDGES] = {0,    1e-8, 1e-7, 1e-6, 1e-5, 1e-4,
                                                1e-3, 1e-2, 1e-1, 1,    10};
@@ -16,6 +17,8 @@ typedef struct side {
 
 static double element(const side *from, int64_t i) {
   if (from->dtype == MR_F32) return (double)((const float *)from->values.data)[i];
+  if (from->dtype == MR_BF16)
+    return (double)mr_bf16_to_f32(((const mr_bf16 *)from->values.data)[i]);
   return ((const double *)from->values.data)[i];
 }
 
@@ -29,7 +32,7 @@ static mr_status check_pair(const mr_tensor *a, const mr_tensor *b) {
   MR_TRY(mr_tensor_readable(a, "the first tensor of a comparison"));
   MR_TRY(mr_tensor_readable(b, "the second tensor of a comparison"));
   if (!mr_dtype_is_real(a->dtype) || !mr_dtype_is_real(b->dtype))
-    return mr_fail(MR_ERROR_ARGUMENT, "only f32 and f64 are compared, got %s and %s",
+    return mr_fail(MR_ERROR_ARGUMENT, "only reals are compared, got %s and %s",
                    mr_dtype_name(a->dtype), mr_dtype_name(b->dtype));
   if (a->count != b->count)
     return mr_fail(MR_ERROR_ARGUMENT, "compared tensors have %lld and %lld elements",
@@ -149,6 +152,8 @@ static mr_status write_sum(mr_tensor *sum, const side *was, const side *x) {
 
 mr_status mr_tensor_add_absolute_sync(mr_tensor *sum, const mr_tensor *x) {
   MR_TRY(check_pair(sum, x));
+  if (sum->dtype == MR_BF16)
+    return mr_fail(MR_ERROR_ARGUMENT, "absolute values are summed in f32 or f64, not bf16");
   if (sum->dtype != x->dtype)
     return mr_fail(MR_ERROR_ARGUMENT, "absolute values of %s are added to %s",
                    mr_dtype_name(x->dtype), mr_dtype_name(sum->dtype));

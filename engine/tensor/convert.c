@@ -2,6 +2,7 @@
  * rarely converted; reals use the device's kernels. */
 #include <stddef.h>
 
+#include "kernels/bf16.h"
 #include "tensor/tensor.h"
 
 static double element_as_double(const void *host, mr_dtype dtype, int64_t i) {
@@ -16,6 +17,8 @@ static void convert_integers(const void *from, mr_dtype from_type, void *to, mr_
       ((float *)to)[i] = (float)element_as_double(from, from_type, i);
     else if (to_type == MR_F64)
       ((double *)to)[i] = element_as_double(from, from_type, i);
+    else if (to_type == MR_BF16)
+      ((mr_bf16 *)to)[i] = mr_bf16_from_f64(element_as_double(from, from_type, i));
     else if (to_type == MR_I64)
       ((int64_t *)to)[i] = ((const int32_t *)from)[i];
   }
@@ -50,6 +53,11 @@ static mr_status convert_into(const mr_tensor *from, mr_tensor *to) {
   mr_device *device = mr_tensor_device(from);
   if (from->dtype == to->dtype) return mr_tensor_copy_from(to, from);
   if (!mr_dtype_is_real(from->dtype)) return from_integers(from, to);
+  if (from->dtype == MR_BF16)
+    return to->dtype == MR_F32 ? MR_KERNEL(device, MR_BF16, to_f32, from->count,
+                                           mr_tensor_data(from), mr_tensor_data(to))
+                               : MR_KERNEL(device, MR_BF16, to_f64, from->count,
+                                           mr_tensor_data(from), mr_tensor_data(to));
   if (from->dtype == MR_F32)
     return MR_KERNEL(device, to->dtype, from_f32, from->count, mr_tensor_data(from),
                      mr_tensor_data(to));

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/bf16.h"
 #include "kernels/philox.h"
 
 enum { FILLS = 0x46494C4C, STREAMS = 0x5354524D, PARALLEL_FROM = 16384 };
@@ -64,6 +65,8 @@ static void draw_uniform(const fill *self, const block *words, float pair[2]) {
 static void store(void *host, mr_dtype dtype, int64_t i, float value) {
   if (dtype == MR_F32)
     ((float *)host)[i] = value;
+  else if (dtype == MR_BF16)
+    ((mr_bf16 *)host)[i] = mr_bf16_from_f32(value);
   else
     ((double *)host)[i] = (double)value;
 }
@@ -86,7 +89,7 @@ static void fill_host(const fill *what, int threads, int64_t count, mr_dtype dty
 static mr_status fill_tensor(mr_tensor *tensor, const fill *what) {
   MR_TRY(mr_tensor_readable(tensor, "the target of a random fill"));
   if (!mr_dtype_is_real(tensor->dtype))
-    return mr_fail(MR_ERROR_ARGUMENT, "a random fill needs f32 or f64, got %s",
+    return mr_fail(MR_ERROR_ARGUMENT, "a random fill needs f32, f64 or bf16, got %s",
                    mr_dtype_name(tensor->dtype));
   mr_device *device = mr_tensor_device(tensor);
   if (device->host_memory) {

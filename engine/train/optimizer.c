@@ -30,16 +30,22 @@ static void *elements(const mr_tensor *flat, int64_t first) {
   return (char *)mr_tensor_data(flat) + first * mr_dtype_size(flat->dtype);
 }
 
+/* Where a step leaves the rounded copy of what it moves; NULL where parameters are no copy. */
+static void *copy_of(const mr_unit *unit, int64_t first) {
+  return unit->values == unit->master ? NULL : elements(unit->values, first);
+}
+
 static mr_status update_sgd(mr_optimizer *o, const step *part) {
   mr_sgd settings = {.lr = part->lr,
                      .momentum = o->sgd.momentum,
                      .decay = part->decay,
                      .factor = part->factor,
                      .nesterov = o->sgd.nesterov,
-                     .first = o->steps == 0};
+                     .first = o->steps == 0,
+                     .copy = copy_of(o->unit, part->first)};
   return MR_KERNEL(o->unit->device, o->unit->dtype, sgd, part->count, &settings,
                    elements(o->unit->gradients, part->first),
-                   elements(o->unit->values, part->first), elements(o->state[0], part->first));
+                   elements(o->unit->master, part->first), elements(o->state[0], part->first));
 }
 
 static mr_status update_adamw(mr_optimizer *o, const step *part) {
@@ -49,17 +55,19 @@ static mr_status update_adamw(mr_optimizer *o, const step *part) {
                        .epsilon = o->adamw.epsilon,
                        .decay = part->decay,
                        .factor = part->factor,
-                       .step = o->steps + 1};
+                       .step = o->steps + 1,
+                       .copy = copy_of(o->unit, part->first)};
   return MR_KERNEL(o->unit->device, o->unit->dtype, adamw, part->count, &settings,
                    elements(o->unit->gradients, part->first),
-                   elements(o->unit->values, part->first), elements(o->state[0], part->first),
+                   elements(o->unit->master, part->first), elements(o->state[0], part->first),
                    elements(o->state[1], part->first));
 }
 
 static mr_status add_state(mr_optimizer *optimizer, const char *name) {
   mr_unit *unit = optimizer->unit;
   int i = optimizer->states;
-  MR_TRY(mr_tensor_new(unit->device, unit->dtype, &unit->values->shape, &optimizer->state[i]));
+  MR_TRY(
+      mr_tensor_new(unit->device, unit->master->dtype, &unit->master->shape, &optimizer->state[i]));
   optimizer->state_name[i] = name;
   optimizer->states = i + 1;
   return MR_OK;
@@ -161,7 +169,7 @@ mr_status mr_optimizer_step(mr_optimizer *optimizer, double lr, double factor) {
                    "a factor of the gradients must be a finite number of at least 0, got %g",
                    factor);
   if (unit->guard.check) MR_TRY(unit->guard.check(unit->guard.owner));
-  mr_tensor_changed(unit->values);
+  mr_unit_stepped(unit);
   MR_TRY(update_runs(optimizer, lr, factor));
   optimizer->steps++;
   return MR_OK;

@@ -1,7 +1,8 @@
 /* Optimizers: one step over the flat buffers of a unit.
  *
- * Invariant: state tensors have the layout of the unit; `steps` counts the steps taken and is
- * saved and restored with them. A step is refused while the unit's guard refuses it. */
+ * Invariant: state tensors have layout and dtype of the unit's master; `steps` counts the steps
+ * taken and is saved and restored with them. A step is refused while the unit's guard refuses it.
+ */
 #ifndef MR_TRAIN_OPTIMIZER_H
 #define MR_TRAIN_OPTIMIZER_H
 

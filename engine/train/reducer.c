@@ -44,7 +44,7 @@ static mr_status allocate_tables(mr_reducer *r) {
 
 static mr_status cut_buckets(mr_reducer *r) {
   const mr_unit *unit = r->unit;
-  int64_t size = mr_dtype_size(unit->dtype), past = unit->count;
+  int64_t size = mr_dtype_size(unit->gradients->dtype), past = unit->count;
   MR_TRY(allocate_tables(r));
   for (int64_t i = unit->ranges - 1; i >= 0; i--) {
     bucket *open = &r->bucket[r->buckets];
@@ -161,7 +161,7 @@ static mr_status follow_unit(mr_reducer *r) {
   mr_unit *unit = r->unit;
   mr_shape none = {1, {0}};
   r->watch = (mr_watch){r, stamp, begin, arrived, progress, finish};
-  MR_TRY(mr_tensor_new(unit->device, unit->dtype, &none, &r->anchor));
+  MR_TRY(mr_tensor_new(unit->device, unit->gradients->dtype, &none, &r->anchor));
   r->anchor->requires_gradient = 1;
   r->anchor->watch = &r->watch;
   for (int64_t i = 0; i < unit->ranges; i++) unit->range[i].parameter->watch = &r->watch;

@@ -41,8 +41,13 @@ static mr_status copy_ranges(mr_unit *unit, const mr_range *range, int64_t range
 
 static mr_status make_parameters(mr_unit *unit) {
   mr_shape flat = {1, {unit->count}};
+  mr_dtype wide = mr_dtype_wide(unit->dtype);
   MR_TRY(mr_tensor_new(unit->device, unit->dtype, &flat, &unit->values));
-  MR_TRY(mr_tensor_new(unit->device, unit->dtype, &flat, &unit->gradients));
+  if (wide == unit->dtype)
+    unit->master = mr_tensor_retain(unit->values);
+  else
+    MR_TRY(mr_tensor_new(unit->device, wide, &flat, &unit->master));
+  MR_TRY(mr_tensor_new(unit->device, wide, &flat, &unit->gradients));
   for (int64_t i = 0; i < unit->ranges; i++) {
     mr_range *range = &unit->range[i];
     MR_TRY(mr_tensor_view(unit->values, range->offset, &range->shape, &range->parameter));
@@ -58,7 +63,7 @@ mr_status mr_unit_new(mr_device *device, mr_dtype dtype, const mr_range *range, 
   void *block = NULL;
   *unit = NULL;
   if (!mr_dtype_is_real(dtype))
-    return mr_fail(MR_ERROR_ARGUMENT, "parameters must be f32 or f64, not %s",
+    return mr_fail(MR_ERROR_ARGUMENT, "parameters must be f32, f64 or bf16, not %s",
                    mr_dtype_name(dtype));
   MR_TRY(mr_memory_allocate(sizeof(mr_unit), &block));
   mr_unit *made = block;
@@ -88,6 +93,7 @@ void mr_unit_release(mr_unit *unit) {
   }
   mr_memory_release(unit->range);
   mr_tensor_release(unit->values);
+  mr_tensor_release(unit->master);
   mr_tensor_release(unit->gradients);
   mr_memory_release(unit);
 }
@@ -104,9 +110,33 @@ int64_t mr_unit_parameters(const mr_unit *unit) {
   return count;
 }
 
+static void note_copy(mr_unit *unit) {
+  mr_tensor_changed(unit->values);
+  unit->copies++;
+  unit->copied = unit->master->storage->version;
+}
+
+mr_status mr_unit_refresh(mr_unit *unit) {
+  if (unit->master == unit->values || unit->copied == unit->master->storage->version) return MR_OK;
+  note_copy(unit);
+  return MR_KERNEL(unit->device, unit->dtype, from_f32, unit->count, mr_tensor_data(unit->master),
+                   mr_tensor_data(unit->values));
+}
+
+void mr_unit_stepped(mr_unit *unit) {
+  mr_tensor_changed(unit->master);
+  if (unit->master != unit->values) note_copy(unit);
+}
+
+int64_t mr_unit_version(const mr_unit *unit) {
+  int64_t version = unit->master->storage->version;
+  if (unit->master == unit->values) return version;
+  return version + unit->values->storage->version - unit->copies;
+}
+
 mr_status mr_unit_zero_gradients(mr_unit *unit) {
   mr_tensor_changed(unit->gradients);
-  return MR_KERNEL(unit->device, unit->dtype, fill, unit->count, 0.0,
+  return MR_KERNEL(unit->device, unit->gradients->dtype, fill, unit->count, 0.0,
                    mr_tensor_data(unit->gradients));
 }
 
@@ -114,8 +144,8 @@ mr_status mr_unit_gradient_norm_sync(mr_unit *unit, double *norm) {
   double squares = 0;
   mr_device *device = unit->device;
   *norm = 0;
-  MR_TRY(MR_KERNEL(device, unit->dtype, sum_squares, unit->count, mr_tensor_data(unit->gradients),
-                   device->number));
+  MR_TRY(MR_KERNEL(device, unit->gradients->dtype, sum_squares, unit->count,
+                   mr_tensor_data(unit->gradients), device->number));
   MR_TRY(device->read_sync(device, &squares, device->number, sizeof squares));
   *norm = sqrt(squares);
   return MR_OK;
@@ -132,5 +162,6 @@ mr_status mr_unit_clip_sync(mr_unit *unit, double maximum, double *norm) {
   if (factor >= 1) return MR_OK;
   mr_tensor_changed(unit->gradients);
   void *gradients = mr_tensor_data(unit->gradients);
-  return MR_KERNEL(unit->device, unit->dtype, scale, unit->count, factor, gradients, gradients);
+  return MR_KERNEL(unit->device, unit->gradients->dtype, scale, unit->count, factor, gradients,
+                   gradients);
 }

@@ -4,7 +4,12 @@
  * Invariants: range i covers elements offset .. offset + count - 1; ranges begin at multiples of
  * 32 elements in the order given, so at multiples of 64 bytes, and at the same elements in every
  * dtype; the elements between ranges are 0 and stay 0. A parameter is a
- * leaf tensor over its range, and its gradient one over the same range of `gradients`. */
+ * leaf tensor over its range, and its gradient one over the same range of `gradients`.
+ *
+ * Parameters that operations read lie in `values`. Those that an optimizer moves, that ranks
+ * exchange and that checkpoints hold lie in `master`, in the wide dtype, as do the gradients: for
+ * bf16 they are f32 and `values` is their copy, rounded to nearest even; for others both are one
+ * buffer. What was written into master otherwise than by a step is read after mr_unit_refresh. */
 #ifndef MR_TRAIN_UNIT_H
 #define MR_TRAIN_UNIT_H
 
@@ -34,7 +39,9 @@ typedef struct mr_unit {
   int64_t ranges;
   mr_range *range;
   int64_t count; /* elements of the flat buffers, gaps included */
-  mr_tensor *values, *gradients;
+  mr_tensor *values, *master, *gradients;
+  int64_t copied; /* version of master that `values` has, where they differ */
+  int64_t copies; /* changes of `values` that were of this kind */
   mr_step_guard guard;
 } mr_unit;
 
@@ -51,6 +58,13 @@ int64_t mr_unit_find(const mr_unit *unit, const char *name);
 
 /* Parameters without gaps. */
 int64_t mr_unit_parameters(const mr_unit *unit);
+
+/* Makes `values` the rounded copy of `master`; nothing where it is, or both are one. */
+mr_status mr_unit_refresh(mr_unit *unit);
+/* Notes that a step changes master, and `values` with it. */
+void mr_unit_stepped(mr_unit *unit);
+/* Grows with every change of the parameters, of their copy too unless it only follows them. */
+int64_t mr_unit_version(const mr_unit *unit);
 
 mr_status mr_unit_zero_gradients(mr_unit *unit);
 

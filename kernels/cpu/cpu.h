@@ -9,6 +9,9 @@
 const mr_kernels *mr_cpu_kernels_f32(void);
 const mr_kernels *mr_cpu_kernels_f64(void);
 
+/* The table for bf16, of conversions alone. */
+const mr_kernels *mr_cpu_kernels_bf16(void);
+
 /* That instruction set: "base", "v3" (AVX2 and FMA) or "v4" (AVX-512). */
 const char *mr_cpu_instruction_set(void);
 

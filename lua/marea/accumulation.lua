@@ -108,7 +108,7 @@ local function largest_difference(session, gradient, reference)
   return largest
 end
 
---- Measures every cut of a window. All planned ranks call it together.
+--- Measures every cut of a window, of a bf16 recipe in f32. All planned ranks call it together.
 ---@param recipe marea.Recipe
 ---@param step integer
 ---@param shared table world, corpus, plan
@@ -120,6 +120,7 @@ function accumulation.measure(recipe, step, shared)
   if not window then
     fault.raise_at(2, "", "the plan has %d steps, and update %d was asked for", #shared.plan, step)
   end
+  if recipe.config.dtype == "bf16" then recipe = recipe:with { dtype = "f32" } end
   local gate = accumulation.gates[recipe.config.dtype]
   local report = { dtype = recipe.config.dtype, gate = gate, rows = {}, pass = true }
   local reference

@@ -24,7 +24,7 @@ local known = {
   lr = { kind = "number", default = 0.1, above = 0 },
   objective = { kind = "string", default = "global_token" },
   reduction = { kind = "string", default = "mean", choice = { "mean", "sum" } },
-  dtype = { kind = "string", default = "f32", choice = { "f32", "f64" } },
+  dtype = { kind = "string", default = "f32", choice = { "f32", "f64", "bf16" } },
   device = { kind = "string", default = "cpu", check = device.is_name,
              text = '"cpu", "cuda", "cuda:N" or "auto"' },
   dropout = { kind = "number", default = 0, at_least = 0, below = 1 },

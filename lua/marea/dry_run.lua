@@ -179,13 +179,15 @@ local function peak_of(session, first, last, places)
 end
 
 local function memory_of(session, first, last)
-  local width = session.config.dtype == "f64" and 8 or 4
-  local held, state = session.model:values():count() * width, 0
+  local dtype, count = session.config.dtype, session.model:values():count()
+  local width = dtype == "f64" and 8 or 4
+  local held, state = count * width, 0
   for _, flat in pairs(session.optimizer:state()) do state = state + flat:count() * width end
   local places, updates = heaviest(session, first, last), {}
   if places[1].weight < 0 then places = {} end
   for i, place in ipairs(places) do updates[i] = place.update end
-  return { parameters = held, gradients = held, optimizer = state, updates = updates,
+  local copy = dtype == "bf16" and count * 2 or 0
+  return { parameters = held + copy, gradients = held, optimizer = state, updates = updates,
            peak = peak_of(session, first, last, places) }
 end
 

@@ -8,7 +8,7 @@ local form = require "marea.form"
 local manifest = {}
 
 local length_bytes = 8 -- before the header of a tensor file, little endian
-local element_bytes = { f32 = 4, f64 = 8, i32 = 4, i64 = 8 }
+local element_bytes = { f32 = 4, f64 = 8, bf16 = 2, i32 = 4, i64 = 8 }
 
 ---@class marea.SealedTensor
 ---@field name string

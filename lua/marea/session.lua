@@ -2,6 +2,7 @@
 -- the replica (or the bare model) that its accumulation loop drives.
 
 local bare = require "marea.bare"
+local core = require "marea.core"
 local fault = require "marea.fault"
 local kind = require "marea.kind"
 local objective = require "marea.objective"
@@ -48,6 +49,12 @@ local function check_model(model)
   return model
 end
 
+local function check_dtype(config)
+  if config.dtype ~= "bf16" or core.device().name ~= "cpu" then return end
+  fault.raise(2, "dtype=bf16 is for GPUs, and this run computes on the CPU: give --device cuda, " ..
+              "or dtype=f32")
+end
+
 local function check_optimizer(optimizer)
   local is_one = type(optimizer) == "table" and type(optimizer.lr) == "number"
   for _, method in ipairs { "step", "steps", "state", "restore" } do
@@ -84,6 +91,7 @@ end
 function Session.new_model(recipe, options)
   options = options or {}
   local config = recipe.config
+  recipe:at("dtype", check_dtype, config)
   local model = recipe:at("model", check_model, recipe.model(config))
   if options.extra then model:parameter(options.extra.name, options.extra.shape) end
   recipe:at("model", model.materialize, model,

@@ -13,16 +13,17 @@ local weights = {}
 weights.kind = "marea weights"
 
 -- What is read, by the names that tensor files of every tool use.
-local readable = { f32 = true, f64 = true }
-local published = { f32 = "F32", f64 = "F64", i32 = "I32", i64 = "I64" }
+local readable = { f32 = true, f64 = true, bf16 = true }
+local published = { i32 = "I32", i64 = "I64" }
+local widths = { f32 = 4, f64 = 8, bf16 = 2 }
 
 local most_named = 5 -- of what is wrong with a file
 
 --- Writes tensors as weights, as a whole or not at all. Equal arguments give equal bytes.
 --- Errors, code 1: the disk.
 ---@param path string
----@param list marea.named_tensor[] f32 or f64
----@param about {dtype?: "f32"|"f64", metadata: table<string, string>} dtype: of the file
+---@param list marea.named_tensor[] f32, f64 or bf16
+---@param about {dtype?: "f32"|"f64"|"bf16", metadata: table<string, string>} dtype: of the file
 ---@return integer bytes of the elements
 function weights.write(path, list, about)
   local converted, bytes = {}, 0
@@ -30,7 +31,7 @@ function weights.write(path, list, about)
     local tensor = item[2]
     if about.dtype and tensor:dtype() ~= about.dtype then tensor = tensor:to(about.dtype) end
     converted[i] = { item[1], tensor }
-    bytes = bytes + tensor:count() * (tensor:dtype() == "f64" and 8 or 4)
+    bytes = bytes + tensor:count() * widths[tensor:dtype()]
   end
   local metadata = { kind = weights.kind, format = "pt" } -- "pt": what readers of torch ask for
   for key, value in pairs(about.metadata) do metadata[key] = value end
@@ -48,7 +49,7 @@ local function misfits(file, list)
     if not file:has(name) then
       add("%s is missing", name)
     elseif not readable[file:dtype(name)] then
-      add("%s is %s, and F32 or F64 is read", name, published[file:dtype(name)] or
+      add("%s is %s, and F32, F64 or BF16 is read", name, published[file:dtype(name)] or
           file:dtype(name))
     elseif wording.shape(file:shape(name)) ~= wording.shape(tensor:shape()) then
       add("%s has the shape %s, the model's is %s", name, wording.shape(file:shape(name)),
@@ -85,7 +86,8 @@ end
 
 --- Gives a model the weights of a file, converted to its dtype. All ranks call it; rank 0 reads.
 --- Errors, on all ranks: code 3 for a file that is damaged or foreign; code 2 for one that is not
---- there, and for parameters that are missing, left over, of another shape, or neither f32 nor f64.
+--- there, and for parameters that are missing, left over, of another shape, or none of f32, f64 and
+--- bf16.
 ---@param model marea.Module root module, materialized
 ---@param world marea.World
 ---@param path string

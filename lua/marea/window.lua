@@ -246,6 +246,7 @@ end
 
 local function weights_of_term(self, made, t)
   local term, dtype = self.session.terms[t], self.session.config.dtype
+  if dtype == "bf16" then dtype = "f32" end -- losses of bf16 are in f32
   local share = self:share(made, t)
   if units.per_position(term) then
     local of_sequence = {}

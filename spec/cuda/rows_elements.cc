@@ -176,8 +176,8 @@ static void optimizers(bench<T> &b) {
   for (int64_t n : rows::extents) {
     array *g = &b.reals(n), *p = &b.reals(n), *v = &b.reals(n), *no = nullptr;
     for (int which = 0; which < 6; which++) {
-      const mr_sgd o = {0.1, which < 2 ? 0 : 0.9, which % 2 == 0 ? 0 : 0.01,
-                        0.3, which > 3,           which == 3};
+      const mr_sgd o = {
+          0.1, which < 2 ? 0 : 0.9, which % 2 == 0 ? 0 : 0.01, 0.3, which > 3, which == 3, nullptr};
       array *velocity = which < 2 ? no : v;
       b.compare("sgd", &mr_kernels::sgd, 2, {p, v}, [=](auto row, auto l, auto at) {
         return row(l, n, &o, at(g), at(p), at(velocity));
@@ -187,7 +187,7 @@ static void optimizers(bench<T> &b) {
       return (T)fabs(rows::uniform(b.r));
     });
     for (int64_t step : {1, 2, 1000}) {
-      const mr_adamw o = {1e-3, 0.9, 0.95, 1e-8, 0.1, 0.3, step};
+      const mr_adamw o = {1e-3, 0.9, 0.95, 1e-8, 0.1, 0.3, step, nullptr};
       b.compare("adamw", &mr_kernels::adamw, 4, {p, m, squares}, [=](auto row, auto l, auto at) {
         return row(l, n, &o, at(g), at(p), at(m), at(squares));
       });

@@ -114,8 +114,11 @@ describe("a config", function()
         message = '@config: config.updates must be an integer of at least 1, got "100"' },
       { "reduction", fields = config "{ reduction = 'avg' }",
         message = '@config: config.reduction must be "mean" or "sum", got "avg"' },
-      { "dtype", fields = config "{ dtype = 'bf16' }",
-        message = '@config: config.dtype must be "f32" or "f64", got "bf16"' },
+      { "dtype", fields = config "{ dtype = 'f16' }",
+        message = '@config: config.dtype must be "f32" or "f64" or "bf16", got "f16"' },
+      { "bf16 without a GPU", fields = config "{ dtype = 'bf16' }",
+        message = "@config: dtype=bf16 is for GPUs, and this run computes on the CPU: give " ..
+          "--device cuda, or dtype=f32" },
       { "a list", fields = config "{ betas = { 0.9, 0.99 } }",
         message = "@config: config.betas must be a number, a string or a boolean, got a table" },
       -- the command to give follows on an indented line, which counts as progress here

@@ -52,7 +52,7 @@ describe("a gate", function()
     assert.equal(0, core.compare(core.from({ 0.5 }, "f32"), f64 { 0.5 }, {}).failing)
     assert.equal("compared tensors have 1 and 2 elements",
                  (numeric.refusal(function() core.compare(f64 { 1 }, f64 { 1, 2 }, {}) end)))
-    assert.equal("only f32 and f64 are compared, got i32 and f64", (numeric.refusal(function()
+    assert.equal("only reals are compared, got i32 and f64", (numeric.refusal(function()
       core.compare(core.from({ 1 }, "i32"), f64 { 1 }, {})
     end)))
     assert.equal(0, core.compare(core.zeros({ 0 }), core.zeros({ 0 }), {}).worst)

@@ -74,7 +74,7 @@ describe("a config", function()
     { "lr=1e999", "config.lr must be a number above 0, got inf" },
     { "clip_norm=0", "config.clip_norm must be a number above 0, got 0" },
     { "dropout=1", "config.dropout must be a number of at least 0 and below 1, got 1" },
-    { "dtype=f16", 'config.dtype must be "f32" or "f64", got "f16"' },
+    { "dtype=f16", 'config.dtype must be "f32" or "f64" or "bf16", got "f16"' },
     { "layout=loose", 'config.layout must be "packed" or "padded", got "loose"' },
     { "reduction=max", 'config.reduction must be "mean" or "sum", got "max"' },
     { "device=", 'config.device must be "cpu", "cuda", "cuda:N" or "auto", got ""' },

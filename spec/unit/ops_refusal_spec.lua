@@ -31,7 +31,7 @@ local refusals = {
     function() zeros(2, 3):multiply(zeros(1, 3)) end },
   { "add: b is f64 while the arguments before it are f32",
     function() zeros(2):add(core.zeros({ 2 }, "f64")) end },
-  { "add: a must be f32 or f64, got i32", function() i32({ 1 }):add(zeros(1)) end },
+  { "add: a must be f32, f64 or bf16, got i32", function() i32({ 1 }):add(zeros(1)) end },
   { "matmul: a is [2,3] and b is [2,3]: the last extent of a must be the first of b",
     function() zeros(2, 3):matmul(zeros(2, 3)) end },
   { "matmul: a must have 2 axes, got [3]", function() zeros(3):matmul(zeros(3, 3)) end },

@@ -41,7 +41,7 @@ describe("a unit", function()
     local twice = { { name = "a", shape = { 1 } }, { name = "a", shape = { 2 } } }
     assert.equal("two parameters have the name 'a'",
                  (numeric.refusal(function() core.unit(twice) end)))
-    assert.equal("parameters must be f32 or f64, not i32",
+    assert.equal("parameters must be f32, f64 or bf16, not i32",
                  (numeric.refusal(function() new_unit "i32" end)))
     assert.equal("there is no parameter 'd'",
                  (numeric.refusal(function() new_unit():parameter "d" end)))

@@ -35,7 +35,7 @@ static mr_attention layout_of(const mr_call *call) {
 
 static mr_status forward(mr_call *call) {
   mr_shape lse = {2, {call->tensor[Q]->shape.extent[0], call->integer[HEADS]}};
-  MR_TRY(mr_call_save(call, LSE, call->dtype, &lse));
+  MR_TRY(mr_call_save(call, LSE, mr_dtype_wide(call->dtype), &lse));
   if (!call->tensor[STARTS]) MR_TRY(mr_packing_save_starts(call, LENGTHS, END_TO_END));
   mr_attention layout = layout_of(call);
   return MR_CALL_KERNEL(call, attention, &layout, mr_call_data(call, Q), mr_call_data(call, K),

@@ -37,6 +37,7 @@ const mr_op mr_op_embedding = {
                  {.name = "ids",
                   .kind = MR_ARGUMENT_I32,
                   .text = "[rows] ids from 0 to vocabulary - 1"}},
+    .sums = 1U << W,
     .result = result,
     .forward = forward,
     .backward = backward,

@@ -20,8 +20,8 @@ static mr_status result(mr_call *call, mr_shape *shape, mr_dtype *dtype) {
 
 mr_status mr_layer_norm_save(mr_call *call) {
   const mr_shape rows = {1, {mr_shape_rows(&call->tensor[X]->shape)}};
-  MR_TRY(mr_call_save(call, MR_LAYER_NORM_MEAN, call->dtype, &rows));
-  return mr_call_save(call, MR_LAYER_NORM_RSTD, call->dtype, &rows);
+  MR_TRY(mr_call_save(call, MR_LAYER_NORM_MEAN, mr_dtype_wide(call->dtype), &rows));
+  return mr_call_save(call, MR_LAYER_NORM_RSTD, mr_dtype_wide(call->dtype), &rows);
 }
 
 static mr_status forward(mr_call *call) {
@@ -58,6 +58,7 @@ const mr_op mr_op_layer_norm = {
                   .fallback = 1e-5,
                   .text = "added to the variance"}},
     .writes = 1U << X,
+    .sums = 1U << W | 1U << B,
     .takes_over = 1U << X,
     .result = result,
     .forward = forward,

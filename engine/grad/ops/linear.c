@@ -52,6 +52,7 @@ const mr_op mr_op_linear = {
                  {.name = "w", .kind = MR_ARGUMENT_REAL, .text = "[out, in]"},
                  {.name = "b", .kind = MR_ARGUMENT_REAL, .optional = 1, .text = "[out]"}},
     .writes = 1U << X,
+    .sums = 1U << W | 1U << B,
     .result = result,
     .forward = forward,
     .backward = backward,

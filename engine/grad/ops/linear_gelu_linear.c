@@ -123,6 +123,7 @@ const mr_op mr_op_linear_gelu_linear = {
                  {.name = "down", .kind = MR_ARGUMENT_REAL, .text = "[out, hidden]"},
                  {.name = "down_b", .kind = MR_ARGUMENT_REAL, .optional = 1, .text = "[out]"}},
     .writes = 1U << X,
+    .sums = 1U << UP | 1U << UP_B | 1U << DOWN | 1U << DOWN_B,
     .result = result,
     .forward = forward,
     .backward = backward,

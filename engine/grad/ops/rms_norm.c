@@ -14,7 +14,7 @@ static mr_status result(mr_call *call, mr_shape *shape, mr_dtype *dtype) {
 static mr_status forward(mr_call *call) {
   const mr_shape *x = &call->tensor[X]->shape;
   mr_shape rows = {1, {mr_shape_rows(x)}};
-  MR_TRY(mr_call_save(call, RSTD, call->dtype, &rows));
+  MR_TRY(mr_call_save(call, RSTD, mr_dtype_wide(call->dtype), &rows));
   return MR_CALL_KERNEL(call, rms_norm, rows.extent[0], mr_shape_columns(x), call->number[EPSILON],
                         mr_call_data(call, X), mr_call_data(call, W), mr_tensor_data(call->output),
                         mr_tensor_data(call->saved[RSTD]));
@@ -42,6 +42,7 @@ const mr_op mr_op_rms_norm = {
                   .fallback = 1e-5,
                   .text = "added to the mean square"}},
     .writes = 1U << X,
+    .sums = 1U << W,
     .takes_over = 1U << X,
     .result = result,
     .forward = forward,

@@ -47,7 +47,7 @@ static void *part(const mr_call *call, void *rows, int i) {
 static mr_status forward(mr_call *call) {
   void *x = mr_call_data(call, X);
   mr_shape lse = {2, {call->tensor[X]->shape.extent[0], call->integer[HEADS]}};
-  MR_TRY(mr_call_save(call, LSE, call->dtype, &lse));
+  MR_TRY(mr_call_save(call, LSE, mr_dtype_wide(call->dtype), &lse));
   if (!call->tensor[STARTS]) MR_TRY(mr_packing_save_starts(call, LENGTHS, END_TO_END));
   mr_attention layout = layout_of(call);
   return MR_CALL_KERNEL(call, attention, &layout, part(call, x, 0), part(call, x, 1),

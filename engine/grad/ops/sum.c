@@ -7,7 +7,7 @@ enum { X };
 
 static mr_status result(mr_call *call, mr_shape *shape, mr_dtype *dtype) {
   *shape = (mr_shape){0};
-  *dtype = call->dtype;
+  *dtype = mr_dtype_wide(call->dtype);
   return MR_OK;
 }
 
@@ -24,7 +24,7 @@ static mr_status backward(mr_call *call) {
 const mr_op mr_op_sum = {
     .name = "sum",
     .text = "The sum of all elements.",
-    .result_text = "[], a scalar",
+    .result_text = "[], a scalar; f32 where x is bf16",
     .arguments = 1,
     .argument = {{.name = "x", .kind = MR_ARGUMENT_REAL, .text = "any shape"}},
     .result = result,

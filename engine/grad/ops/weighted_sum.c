@@ -10,7 +10,7 @@ static mr_status result(mr_call *call, mr_shape *shape, mr_dtype *dtype) {
     return mr_call_fail(call, "x is %s and weights are %s: they must be equal",
                         mr_shape_text(x, x_text), mr_shape_text(w, w_text));
   *shape = (mr_shape){0};
-  *dtype = call->dtype;
+  *dtype = mr_dtype_wide(call->dtype);
   return MR_OK;
 }
 
@@ -27,12 +27,12 @@ static mr_status backward(mr_call *call) {
 const mr_op mr_op_weighted_sum = {
     .name = "weighted_sum",
     .text = "The sum of all elements, each times its weight.",
-    .result_text = "[], a scalar",
+    .result_text = "[], a scalar; f32 where x is bf16",
     .arguments = 2,
     .argument = {{.name = "x", .kind = MR_ARGUMENT_REAL, .text = "any shape"},
                  {.name = "weights",
                   .kind = MR_ARGUMENT_CONSTANT,
-                  .text = "the shape of x; receives no gradient"}},
+                  .text = "the shape of x; f32 where x is bf16; receives no gradient"}},
     .result = result,
     .forward = forward,
     .backward = backward,

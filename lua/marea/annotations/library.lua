@@ -69,7 +69,7 @@
 ---@field lr number above 0
 ---@field objective string name of a unit, or a text like "per:book"
 ---@field reduction "mean"|"sum" over the ranks; window:weights follows it
----@field dtype "f32"|"f64" f32 to train, f64 to prove
+---@field dtype "f32"|"f64"|"bf16" f32 to train, bf16 to train faster on GPUs, f64 to prove
 ---@field device string
 ---@field dropout number at least 0, below 1; what the model makes of it
 ---@field layout "packed"|"padded" padded exists to show that both give the same

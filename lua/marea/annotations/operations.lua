@@ -56,7 +56,7 @@ function tensor:concatenate(others) end
 --- Cross-entropy of each row with its target; 0 where the target is -100.
 --- self is x: [rows, classes] logits.
 ---@param targets marea.tensor i32 [rows] classes from 0; -100 is ignored
----@return marea.tensor result [rows]
+---@return marea.tensor result [rows]; f32 where x is bf16
 function tensor:cross_entropy(targets) end
 
 ---@class marea.dropout_options
@@ -185,16 +185,16 @@ function tensor:softmax() end
 --- The square of the difference, element by element; not summed, not halved.
 --- self is a: any shape.
 ---@param b marea.tensor the shape of a
----@return marea.tensor result the shape of a
+---@return marea.tensor result the shape of a; f32 where a is bf16
 function tensor:squared_error(b) end
 
 --- The sum of all elements.
 --- self is x: any shape.
----@return marea.tensor result [], a scalar
+---@return marea.tensor result [], a scalar; f32 where x is bf16
 function tensor:sum() end
 
 --- The sum of all elements, each times its weight.
 --- self is x: any shape.
----@param weights marea.tensor the shape of x; receives no gradient
----@return marea.tensor result [], a scalar
+---@param weights marea.tensor the shape of x; f32 where x is bf16; receives no gradient
+---@return marea.tensor result [], a scalar; f32 where x is bf16
 function tensor:weighted_sum(weights) end

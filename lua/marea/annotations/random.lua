@@ -11,9 +11,10 @@ local core = {}
 ---@field stream? integer (default 0)
 ---@field mean? number (default 0)
 ---@field std? number standard deviation, at least 0 (default 1)
----@field dtype? "f32"|"f64" (default "f32")
+---@field dtype? "f32"|"f64"|"bf16" (default "f32")
 
---- A tensor of draws of the normal distribution. In f64 they are those of f32.
+--- A tensor of draws of the normal distribution. In f64 they are those of f32, in bf16
+--- those of f32, rounded.
 --- Errors, code 1: no seed, options that cannot be.
 ---@param shape integer[]
 ---@param options marea.normal_options
@@ -25,9 +26,10 @@ function core.normal(shape, options) end
 ---@field stream? integer (default 0)
 ---@field low? number (default 0)
 ---@field high? number not reached (default 1)
----@field dtype? "f32"|"f64" (default "f32")
+---@field dtype? "f32"|"f64"|"bf16" (default "f32")
 
---- A tensor of draws from low to high. In f64 they are those of f32.
+--- A tensor of draws from low to high. In f64 they are those of f32, in bf16
+--- those of f32, rounded.
 --- Errors, code 1: no seed, options that cannot be.
 ---@param shape integer[]
 ---@param options marea.uniform_options

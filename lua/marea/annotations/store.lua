@@ -42,7 +42,7 @@ function file:has(name) end
 ---@return integer[] shape
 function file:shape(name) end
 
---- The dtype of a tensor: "f32" and the like, or as published ("BF16") where marea has none.
+--- The dtype of a tensor: "f32" and the like, or as published ("F16") where marea has none.
 --- Errors, code 3: there is none of that name.
 ---@param name string
 ---@return string dtype

@@ -2,7 +2,7 @@
 
 -- Tensors: making, reading, changing, gradients. Their operations are in operations.lua.
 
----@alias marea.dtype "f32"|"f64"|"i32"|"i64"
+---@alias marea.dtype "f32"|"f64"|"bf16"|"i32"|"i64"
 
 --- Nested lists of numbers, all of one depth.
 ---@alias marea.nested number[]|marea.nested[]
@@ -50,10 +50,13 @@ function core.no_grad() end
 --- A contiguous, row-major array of numbers on the device. Its memory goes when nothing refers to
 --- it any more; views (detach, reshape, slice, a unit's parameters) share that of their base.
 ---
---- An operation checks its arguments first and raises with code 1: a dtype that is no f32 or f64 or
+--- An operation checks its arguments first and raises with code 1: a dtype that is not real or
 --- not that of the arguments before it, a shape that does not fit, a value that backward consumed.
 --- Ids outside their range raise with code 2.
 --- Where an argument requires a gradient the operation is recorded, and so does its result.
+---
+--- Of bf16, operations compute and sum in f32, and results that stand for many values are f32:
+--- losses, sums, and gradients of leaves.
 ---@class marea.tensor: userdata
 local tensor = {}
 
@@ -73,7 +76,7 @@ function tensor:dtype() end
 ---@return integer count
 function tensor:count() end
 
---- The only element, as a float (f32, f64) or an integer (i32, i64).
+--- The only element, as a float (f32, f64, bf16) or an integer (i32, i64).
 --- Errors, code 1: more or fewer elements than one.
 ---@return number value
 function tensor:item() end
@@ -113,7 +116,7 @@ function tensor:hash() end
 function tensor:is_same(other) end
 
 --- A copy with elements of its own in another dtype. Not recorded.
---- Errors, code 1: from f32 or f64 to i32 or i64.
+--- Errors, code 1: from f32, f64 or bf16 to i32 or i64.
 ---@param dtype marea.dtype
 ---@return marea.tensor copy
 function tensor:to(dtype) end

@@ -11,7 +11,7 @@ local core = {}
 ---@field decay? boolean whether weight decay applies (default true)
 
 --- The parameters of a model, zero at first, in one flat buffer in the order given.
---- Errors, code 1: a name given twice, a dtype that is no f32 or f64, no memory.
+--- Errors, code 1: a name given twice, a dtype that is not real, no memory.
 ---@param parameters marea.parameter[]
 ---@param dtype? marea.dtype "f32" unless given
 ---@return marea.unit unit
@@ -19,10 +19,14 @@ function core.unit(parameters, dtype) end
 
 --- Parameters in one flat buffer, and their gradients in another of the same layout. Between
 --- parameters lie gaps of zeros, so that each begins at a multiple of 32 elements.
+---
+--- Parameters of bf16 are a copy, rounded to nearest even, of a master in f32, in which their
+--- gradients and an optimizer's state are too. For other dtypes the master is the parameters.
 ---@class marea.unit: userdata
 local unit = {}
 
---- A parameter: a leaf over its range of the buffer. Changing it changes the unit.
+--- A parameter: a leaf over its range of the buffer. Changing it changes the unit; for bf16 change
+--- the master, which the next step or refresh copies.
 --- Errors, code 1: an unknown name.
 ---@param name string
 ---@return marea.tensor parameter
@@ -54,6 +58,13 @@ function unit:version() end
 --- All parameters; shares memory.
 ---@return marea.tensor values [elements with gaps]
 function unit:values() end
+
+--- What an optimizer moves; shares memory. After changing it, refresh().
+---@return marea.tensor master [elements with gaps]
+function unit:master() end
+
+--- Makes parameters of bf16 the rounded copy of their master, where that has changed.
+function unit:refresh() end
 
 --- All gradients; shares memory.
 ---@return marea.tensor gradients [elements with gaps]

@@ -101,7 +101,8 @@ return {
     parser:option("--to", "The file (default: weights.safetensors in the run's folder).")
       :argname("FILE")
     parser:flag("--force", "Overwrite a file that is no earlier export.")
-    parser:option("--dtype", "f32 or f64 (default: the checkpoint's)."):choices { "f32", "f64" }
+    parser:option("--dtype", "f32, f64 or bf16 (default: the checkpoint's)."):choices {
+      "f32", "f64", "bf16" }
   end,
   run = run_command,
 }

@@ -63,6 +63,8 @@ function Module.class(name)
   class.__name = name
   class.__call = function(self, ...)
     check_callable(self)
+    local unit = rawget(self, "unit")
+    if unit then unit:refresh() end
     return self:forward(...)
   end
   return class
@@ -139,10 +141,10 @@ local function collect(root)
   return list
 end
 
-local function initialize(tensor, parameter, ordinal, seed, dtype)
+local function initialize(tensor, parameter, ordinal, seed)
   if parameter.std then
     tensor:copy_(core.normal(parameter.shape, {
-      std = parameter.std, seed = seed, stream = ordinal, dtype = dtype }))
+      std = parameter.std, seed = seed, stream = ordinal, dtype = tensor:dtype() }))
   elseif parameter.value ~= 0 then
     tensor:fill_(parameter.value)
   end
@@ -150,8 +152,9 @@ end
 
 --- Makes the unit of the tree whose root this is, and fills it with initial values: parameter
 --- number i draws from stream i of the seed, so a value depends on no rank. In f64 the values are
---- those of f32. Errors, code 2: one module at two places of the tree.
----@param options {seed: integer, dtype: "f32"|"f64"}
+--- those of f32; in bf16 they are those of f32, rounded, of which an optimizer moves the f32.
+--- Errors, code 2: one module at two places of the tree.
+---@param options {seed: integer, dtype: "f32"|"f64"|"bf16"}
 ---@return marea.Module self
 function Module:materialize(options)
   local list, ranges = collect(self), {}
@@ -159,11 +162,14 @@ function Module:materialize(options)
     ranges[i] = { name = item.name, shape = item.parameter.shape, decay = item.parameter.decay }
   end
   self.unit = core.unit(ranges, options.dtype)
-  for i, item in ipairs(list) do
-    local tensor = self.unit:parameter(item.name)
-    initialize(tensor, item.parameter, i, options.seed, options.dtype)
-    item.module[item.parameter.name] = tensor
+  for _, item in ipairs(list) do
+    item.module[item.parameter.name] = self.unit:parameter(item.name)
   end
+  local master = self.unit:master()
+  for i, range in ipairs(self.unit:ranges()) do
+    initialize(master:slice(range.offset + 1, range.count), list[i].parameter, i, options.seed)
+  end
+  self.unit:refresh()
   return self
 end
 
@@ -181,9 +187,10 @@ function Module:zero_grad() unit_of(self):zero_grad() end
 ---@return marea.tensor tensor [elements with gaps]
 function Module:gradients() return unit_of(self):gradients() end
 
---- The flat buffer of all parameters; changing it changes them.
+--- The flat buffer of all parameters, as an optimizer moves them: in f32 where the model computes
+--- in bf16. Changing it changes them, from the model's next call on.
 ---@return marea.tensor tensor [elements with gaps]
-function Module:values() return unit_of(self):values() end
+function Module:values() return unit_of(self):master() end
 
 --- Number of parameters, without the gaps.
 ---@return integer count
