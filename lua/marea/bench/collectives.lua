@@ -21,9 +21,11 @@ local sizes = { 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24 } 
 ---  the window where there is one
 
 local function timed(world, action)
+  core.finish()
   world:barrier()
   local began = core.seconds()
   action()
+  core.finish()
   return (core.seconds() - began) * 1e6
 end
 
@@ -35,6 +37,8 @@ end
 
 local function measure_size(world, bytes, repeats)
   local buffer = core.full({ bytes // 4 }, 1 / 64, "f32")
+  local plain = buffer:device() == "cpu" and buffer or
+    core.host.full({ bytes // 4 }, 1 / 64, "f32")
   local window = windowed(world, bytes)
   local best = window or buffer
   local inside, ours, theirs, means, divided = {}, {}, {}, {}, {}
@@ -46,7 +50,7 @@ local function measure_size(world, bytes, repeats)
   local function turn(i)
     if window then time(inside, i, window, sum) end
     time(ours, i, buffer, sum)
-    time(theirs, i, buffer, function(tensor) core.plain_all_reduce(world.group, tensor) end)
+    time(theirs, i, plain, function(tensor) core.plain_all_reduce(world.group, tensor) end)
     time(means, i, best, function(tensor) world:all_reduce(tensor, "mean") end)
     time(divided, i, best, function(tensor)
       world:all_reduce(tensor, "sum")

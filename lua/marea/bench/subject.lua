@@ -63,12 +63,14 @@ function subject.tokens(session)
   return tokens
 end
 
---- How long an action takes.
+--- How long an action takes, the device's work included.
 ---@param action fun()
 ---@return number ms milliseconds
 function subject.milliseconds(action)
+  core.finish()
   local began = core.seconds()
   action()
+  core.finish()
   return (core.seconds() - began) * 1000
 end
 
