@@ -64,6 +64,21 @@ describe("marea launch", function()
     assert.are.equal(share, scratch.read(folder.path .. "/1"))
   end)
 
+  it("lets waiting threads sleep soon, unless the environment says how they wait", function()
+    local folder <close> = scratch.folder()
+    local path = script(folder, [[
+      local file <close> = io.open(os.getenv "FOLDER" .. "/waiting", "w")
+      file:write(os.getenv "GOMP_SPINCOUNT")]])
+    for set, expected in pairs { [""] = launch.spin_count, ["77"] = "77" } do
+      local code, _, errors = launch.run({
+        time_limit = 60,
+        set = { FOLDER = folder.path, OMP_WAIT_POLICY = "", GOMP_SPINCOUNT = set },
+      }, { "launch", "-n", "1", path })
+      assert.are.equal(0, code, errors)
+      assert.are.equal(expected, scratch.read(folder.path .. "/waiting"))
+    end
+  end)
+
   it("ends a run at the time limit with 6 and a message", function()
     local folder <close> = scratch.folder()
     local path = script(folder, "while true do end")

@@ -45,9 +45,9 @@ local function checkout(folder, without)
 end
 
 local function run(folder, words, set)
-  return scratch.shell(("cd %s && env -u OMPI_COMM_WORLD_RANK -u PMIX_RANK PATH=%s/tools " ..
-    "TOOLS=%s/tools LOG=%s/log %s house/marea %s"):format(folder.path, folder.path, folder.path,
-    folder.path, set or "", words or ""))
+  return scratch.shell(("cd %s && env -u OMPI_COMM_WORLD_RANK -u PMIX_RANK %s " ..
+    "PATH=%s/tools TOOLS=%s/tools LOG=%s/log house/marea %s"):format(folder.path,
+    set or "", folder.path, folder.path, folder.path, words or ""))
 end
 
 local function log(folder) return scratch.read(folder.path .. "/log") end
@@ -62,6 +62,19 @@ describe("the wrapper", function()
     assert.are.equal("cmake\nninja\n", log(folder))
     run(folder)
     assert.are.equal("cmake\nninja\nninja\n", log(folder))
+  end)
+
+  it("lets waiting threads sleep soon, unless the environment says how they wait", function()
+    local folder <close> = scratch.folder()
+    checkout(folder)
+    scratch.write(folder.path .. "/tools/program", "#!/bin/sh\necho $GOMP_SPINCOUNT\n", true)
+    local count = require("marea.launch").spin_count
+    for set, expected in pairs {
+      ["-u GOMP_SPINCOUNT -u OMP_WAIT_POLICY"] = count, ["GOMP_SPINCOUNT=77"] = "77",
+      ["-u GOMP_SPINCOUNT OMP_WAIT_POLICY=active"] = "" } do
+      local _, output = run(folder, "train", set)
+      assert.are.equal(expected, output:match "^%s*(.-)%s*$")
+    end
   end)
 
   it("prints what is missing and installs exactly that", function()
