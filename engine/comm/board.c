@@ -112,8 +112,8 @@ static mr_status compare_collective(shared_board *board, mr_handle *handle, int 
       handle->missing = m;
     } else if (!mr_record_agrees(&at->record, &handle->record)) {
       differ = 1;
-    } else if (!mr_record_meets_in_window(&at->record, &handle->record)) {
-      handle->window = NULL;
+    } else {
+      mr_record_settle(handle, &at->record);
     }
   }
   mr_status status = MR_OK;
@@ -136,6 +136,7 @@ static mr_status compare_message(shared_board *board, mr_handle *handle, int *ag
   if (handle->missing >= 0) return MR_OK;
   mr_status status = MR_OK;
   if (mr_record_meets(&handle->record, &at->record)) {
+    mr_record_settle(handle, &at->record);
     *agreed = 1;
   } else {
     status = mr_record_fail_pair(handle->group, handle->sequence, &handle->record, &at->record);

@@ -11,7 +11,7 @@ struct mr_board {
   /* Puts the operation's record where the others see it. *done = 0: no room yet, try again. */
   mr_status (*announce)(mr_board *board, mr_handle *handle, int *done);
   /* *agreed = 1 when all records that it needs are there and say the same; else sets
-   * handle->missing. Clears handle->window where the members' data do not meet in it.
+   * handle->missing. Settles with each record how the data move (mr_record_settle).
    * MR_ERROR_RANKS: they disagree; anything else: the board failed. */
   mr_status (*compare)(mr_board *board, mr_handle *handle, int *agreed);
   void (*release)(mr_board *board);

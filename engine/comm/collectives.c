@@ -1,6 +1,7 @@
 /* The arguments of each operation, made into a record. */
 #include <stdio.h>
 
+#include "comm/nccl.h"
 #include "comm/transport.h"
 
 static mr_record new_record(mr_collective kind, const char *line) {
@@ -138,7 +139,8 @@ static mr_status make_child(mr_group *parent, int color, int key, mr_group *chil
   const mr_transport *transport = parent->world->transport;
   MR_TRY(transport->split(parent, color, key, child));
   if (child->size == 0) return MR_OK;
-  return mr_group_finish(child);
+  MR_TRY(mr_group_finish(child));
+  return mr_nccl_join(child);
 }
 
 mr_status mr_group_split(mr_group *parent, int color, int key, const char *line, mr_group **group) {

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "comm/board.h"
+#include "comm/nccl.h"
 #include "comm/pause.h"
 #include "comm/transport.h"
 
@@ -110,6 +111,7 @@ mr_status mr_comm_close(mr_group *group) {
   if (world->presence) mr_presence_set_closing(world->presence);
   mr_status status = mr_handle_wait(handle);
   mr_handle_release(handle);
+  if (status == MR_OK) status = mr_nccl_close(world);
   if (status != MR_OK) return status;
   if (world->presence) mr_presence_set_closed(world->presence);
   (void)mr_fail(MR_ERROR_ARGUMENT, "the world is closed: its ranks have parted");

@@ -9,10 +9,11 @@
  * Data are raw buffers, `count` elements of a dtype, in memory of `device`; NULL stands for the
  * host. What lies on a device without host memory goes through the host: it is read in the order
  * of the device's work, behind what was called before the post, and its results are there for what
- * is called after the handle is done. Members may hold theirs on different kinds of devices. A
- * buffer must stay valid and untouched from the post until its handle is done. A count of 0 is
- * compared and moves nothing. `line` is the caller's place ("recipes/x.lua:12") for messages, cut
- * at MR_LINE_BYTES - 1, or NULL. Ranks are 0-based; ranks in messages are those of the world.
+ * is called after the handle is done. Members may hold theirs on different kinds of devices.
+ * Between GPUs data go by NCCL, in the same order, where mr_comm_use_nccl was called. A buffer must
+ * stay valid and untouched from the post until its handle is done. A count of 0 is compared and
+ * moves nothing. `line` is the caller's place ("recipes/x.lua:12") for messages, cut at
+ * MR_LINE_BYTES - 1, or NULL. Ranks are 0-based; ranks in messages are those of the world.
  *
  * The same operation on the same ranks, counts and values gives the same bits every time, and
  * the same bits on every rank. All calls come from one thread.
@@ -48,6 +49,21 @@ mr_status mr_comm_open(mr_group **world);
 
 /* The world while it is open and this rank has not left it, borrowed; else NULL. */
 mr_group *mr_comm_world(void);
+
+enum { MR_NCCL_WHY = 512 };
+
+/* Lets this group, the world, and every group split from it later move data between the GPUs of
+ * its ranks by NCCL; `device` is this rank's, and no two ranks have the same. Data of other
+ * devices, and groups that were split before, go on as they did. Collective. *name: "NCCL 2.28.9",
+ * static; NULL where NCCL is not used, and then `why` says what is missing, "" where nothing is:
+ * for one rank, or with MAREA_NCCL=off. MAREA_NCCL=always: for one rank too. An operation that
+ * takes longer than MAREA_NCCL_SECONDS, 600 by default, fails with MR_ERROR_RANKS on this rank.
+ * Errors: MR_ERROR_ENVIRONMENT, MR_ERROR_MEMORY, MR_ERROR_RANKS, MR_ERROR_PEER. */
+mr_status mr_comm_use_nccl(mr_group *world, mr_device *device, const char **name,
+                           char why[MR_NCCL_WHY]);
+
+/* What moves data of `device` within a group without the host: "NCCL 2.28.9", or NULL. */
+const char *mr_group_carrier(const mr_group *group, const mr_device *device);
 
 /* Ends the world in good order: completes what is pending, waits until all ranks close, shuts
  * MPI down. On failure nothing was shut down and mr_comm_leave is what remains. The group stays

@@ -27,7 +27,7 @@ static mr_status compare_all(mr_handle *handle, const mr_record *records) {
   int differ = 0;
   for (int m = 0; m < handle->group->size; m++) {
     differ |= !mr_record_agrees(&records[m], &handle->record);
-    if (!mr_record_meets_in_window(&records[m], &handle->record)) handle->window = NULL;
+    mr_record_settle(handle, &records[m]);
   }
   if (!differ) return MR_OK;
   void *arrived = NULL;
@@ -50,6 +50,8 @@ static mr_status compare(mr_board *board, mr_handle *handle, int *agreed) {
     status = compare_all(handle, made->theirs);
   } else if (!mr_record_meets(&handle->record, made->theirs)) {
     status = mr_record_fail_pair(handle->group, handle->sequence, &handle->record, made->theirs);
+  } else {
+    mr_record_settle(handle, made->theirs);
   }
   *agreed = status == MR_OK;
   handle->exchange = NULL;

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "comm/board.h"
+#include "comm/nccl.h"
 #include "comm/transport.h"
 
 mr_status mr_group_new(mr_world *world, const char *name, mr_group **group) {
@@ -46,6 +47,7 @@ mr_status mr_group_finish(mr_group *group) {
 static void release_world(mr_world *world) {
   if (--world->groups > 0) return;
   if (world->opened) *world->opened = NULL;
+  mr_nccl_release(world);
   mr_presence_release(world->presence);
   mr_memory_release(world->hosts);
   mr_memory_release(world->broken_message);

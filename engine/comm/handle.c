@@ -4,8 +4,12 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "comm/board.h"
+#include "comm/nccl.h"
 #include "comm/pause.h"
 #include "comm/transport.h"
+
+/* How long operations may still end after a rank has left. */
+static const double PARTING_SECONDS = 0.25;
 
 static char *keep_message(void) {
   char *copy = NULL;
@@ -19,6 +23,7 @@ static mr_status fail_again(mr_status status, const char *message) {
 
 static void drop(mr_handle *handle) {
   if (--handle->references > 0) return;
+  mr_nccl_drop(handle);
   mr_stop_over_release(handle);
   mr_group_release(handle->group);
   mr_memory_release(handle->message);
@@ -29,6 +34,7 @@ static void end(mr_handle *handle, mr_status status) {
   handle->stage = MR_DONE;
   handle->status = status;
   if (status != MR_OK) handle->message = keep_message();
+  mr_nccl_drop(handle);
 }
 
 /* Takes ended operations out of the queue. */
@@ -54,6 +60,7 @@ void mr_world_break(mr_world *world, mr_status status) {
   for (mr_handle *h = world->first; h; h = h->next) {
     if (h->stage != MR_DONE) end(h, status);
   }
+  mr_nccl_abort(world);
   sweep(world);
 }
 
@@ -124,14 +131,18 @@ static mr_status announce(mr_handle *handle) {
   return MR_OK;
 }
 
-static mr_status start(mr_handle *handle) {
-  if (handle->sequence != handle->lane->started) return MR_OK;
-  mr_group *group = handle->group;
-  int agreed = 1, ready = 0;
-  MR_TRY(mr_stop_over_ready(handle, &ready));
-  if (!ready) return MR_OK;
-  if (group->board) {
-    mr_status status = group->board->compare(group->board, handle, &agreed);
+/* Data on a GPU that NCCL cannot move to all members go by way of the host like any other's. */
+static mr_status leave_nccl(mr_handle *handle) {
+  if (!handle->move || handle->direct) return MR_OK;
+  mr_nccl_drop(handle);
+  return mr_stop_over_begin(handle, mr_nccl_device(handle->group->world));
+}
+
+static mr_status compare(mr_handle *handle) {
+  mr_board *board = handle->group->board;
+  int agreed = 1;
+  if (board) {
+    mr_status status = board->compare(board, handle, &agreed);
     if (status == MR_ERROR_RANKS) {
       handle->lane->started++;
       end(handle, status);
@@ -140,7 +151,19 @@ static mr_status start(mr_handle *handle) {
     if (status != MR_OK) return status;
   }
   if (!agreed) return MR_OK;
+  handle->agreed = 1;
   handle->missing = -1;
+  return leave_nccl(handle);
+}
+
+static mr_status start(mr_handle *handle) {
+  if (handle->sequence != handle->lane->started) return MR_OK;
+  mr_group *group = handle->group;
+  int ready = 0;
+  if (!handle->agreed) MR_TRY(compare(handle));
+  if (!handle->agreed) return MR_OK;
+  MR_TRY(mr_stop_over_ready(handle, &ready));
+  if (!ready) return MR_OK;
   handle->lane->started++;
   mr_ledger_add(&group->ledger, (mr_collective)handle->record.kind, payload(handle));
   if (handle->record.dtype < 0 || handle->record.count == 0 || handle->over.moved) {
@@ -148,6 +171,7 @@ static mr_status start(mr_handle *handle) {
     return MR_OK;
   }
   handle->stage = MR_STARTED;
+  if (handle->move) return mr_nccl_start(handle);
   if (!handle->window) return group->world->transport->start(handle);
   mr_window_start(handle);
   return MR_OK;
@@ -155,6 +179,11 @@ static mr_status start(mr_handle *handle) {
 
 static mr_status move_data(mr_handle *handle) {
   int done = 0;
+  if (handle->move) {
+    MR_TRY(mr_nccl_test(handle, &done));
+    if (done) end(handle, MR_OK);
+    return MR_OK;
+  }
   if (handle->window) {
     MR_TRY(mr_window_test(handle, &done));
   } else {
@@ -189,7 +218,6 @@ static int has_started(const mr_world *world) {
  * ranks that all fail behind it see that they failed alike. So once a rank was seen to have left,
  * there is one more look for records, and PARTING_SECONDS for what has started. */
 static mr_status check_peers(mr_world *world) {
-  static const double PARTING_SECONDS = 0.25;
   if (!world->presence) return MR_OK;
   mr_status status = mr_presence_check(world->presence);
   if (status == MR_OK || !world->first) return status;
@@ -208,14 +236,36 @@ static mr_status progress(mr_world *world) {
     if (h->stage != MR_DONE) status = advance(h);
   }
   sweep(world);
+  if (status == MR_OK) status = mr_nccl_watch(world);
   if (status == MR_OK) status = check_peers(world);
+  if (status != MR_OK) mr_world_break(world, status);
+  return status;
+}
+
+/* A rank that left may have ended its part of what this one waits for, which then still ends. */
+static mr_status check_presence(mr_world *world) {
+  mr_status status = mr_presence_check(world->presence);
+  double now = mr_clock_seconds();
+  if (status != MR_OK && world->parting == 0) world->parting = now + PARTING_SECONDS;
+  if (status != MR_OK) return now < world->parting ? MR_OK : status;
+  status = mr_presence_wait(world->presence, "waits for its GPU", -1);
+  mr_presence_resume(world->presence);
+  return status;
+}
+
+mr_status mr_world_look(void *owner) {
+  mr_world *world = owner;
+  mr_status status = world->broken;
+  if (status != MR_OK) return fail_again(status, world->broken_message);
+  status = mr_nccl_watch(world);
+  if (status == MR_OK && world->presence) status = check_presence(world);
   if (status != MR_OK) mr_world_break(world, status);
   return status;
 }
 
 mr_status mr_group_progress(mr_group *group) {
   mr_world *world = group->world;
-  if (!world->first && world->broken == MR_OK) return MR_OK;
+  if (!world->first && world->broken == MR_OK && !mr_nccl_is_busy(world)) return MR_OK;
   return progress(world);
 }
 
@@ -237,7 +287,8 @@ static mr_status new_handle(mr_group *group, const mr_record *record, mr_device 
   made->data = data;
   made->result = result;
   made->missing = -1;
-  mr_status status = mr_stop_over_begin(made, device);
+  mr_status status = mr_nccl_place(made, device);
+  if (status == MR_OK && !made->move) status = mr_stop_over_begin(made, device);
   if (status != MR_OK) {
     drop(made);
     return status;
@@ -256,7 +307,7 @@ mr_status mr_handle_post(mr_group *group, const mr_record *record, mr_device *de
   made->references++; /* the queue's */
   made->lane = lane_of(group, record);
   made->sequence = made->lane->posted++;
-  if (!made->over.device) mr_window_place(made);
+  if (!made->over.device && !made->move) mr_window_place(made);
   *world->last = made;
   world->last = &made->next;
   mr_status status = progress(world);
@@ -319,6 +370,7 @@ static mr_status look_around(mr_handle *handle) {
 static void wait_until_done(mr_handle *handle) {
   mr_world *world = handle->group->world;
   mr_pause pause = {world->crowded, 0, 0, 0};
+  handle->wanted = 1;
   while (handle->stage != MR_DONE) {
     if (progress(world) != MR_OK || handle->stage == MR_DONE) break;
     if (!mr_pause_turn(&pause)) continue;

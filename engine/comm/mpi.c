@@ -19,7 +19,7 @@
 #define MR_COMM_PIECE (INT64_C(1) << 24)
 #endif
 
-enum { TAG_DATA = 0, TAG_SEND_RECORD = 1, TAG_RECEIVE_RECORD = 2 };
+enum { TAG_DATA = 0, TAG_SEND_RECORD = 1, TAG_RECEIVE_RECORD = 2, TAG_PASS = 3 };
 
 /* Of one group; they live until the world closes, since freeing one is collective. */
 typedef struct communicators {
@@ -269,6 +269,18 @@ static mr_status exchanged(void **request, int *done) {
   return MR_OK;
 }
 
+static mr_status pass(mr_group *group, int peer, int sending, void *data, int bytes,
+                      void **request) {
+  transfer *t = NULL;
+  MPI_Comm comm = of_group(group)->control;
+  MR_TRY(new_transfer(1, &t));
+  *request = t;
+  t->used = 1;
+  int code = sending ? MPI_Isend(data, bytes, MPI_BYTE, peer, TAG_PASS, comm, &t->requests[0])
+                     : MPI_Irecv(data, bytes, MPI_BYTE, peer, TAG_PASS, comm, &t->requests[0]);
+  return check(code, "connect two ranks");
+}
+
 /* ---- groups ---- */
 
 /* Gives `group` its communicators, rank and size; takes `data`. */
@@ -403,6 +415,7 @@ const mr_transport mr_transport_mpi = {
     .plain_sum = plain_sum,
     .exchange = exchange,
     .exchanged = exchanged,
+    .pass = pass,
     .close = close_world,
     .stop = stop,
 };

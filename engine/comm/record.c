@@ -66,8 +66,11 @@ int mr_record_agrees(const mr_record *a, const mr_record *b) {
          a->reduction == b->reduction && a->peer == b->peer && a->tag == b->tag;
 }
 
-int mr_record_meets_in_window(const mr_record *a, const mr_record *b) {
-  return a->window != 0 && a->window == b->window && a->place == b->place;
+void mr_record_settle(mr_handle *handle, const mr_record *theirs) {
+  const mr_record *mine = &handle->record;
+  int meet = mine->window != 0 && mine->window == theirs->window && mine->place == theirs->place;
+  if (!meet) handle->window = NULL;
+  if (!theirs->direct) handle->direct = 0;
 }
 
 int mr_record_meets(const mr_record *a, const mr_record *b) {

@@ -14,7 +14,8 @@ typedef struct mr_record {
   int32_t peer;      /* root of a broadcast, other end of a message (group rank), or -1 */
   int32_t tag;
   int32_t window; /* of the group that the data lie in, from 1, or 0; no part of the comparison */
-  int64_t place;  /* their first byte in this member's part of it */
+  int32_t direct; /* 1: they lie on a GPU that NCCL serves; no part of the comparison */
+  int64_t place;  /* their first byte in this member's part of the window */
   char line[MR_LINE_BYTES];
 } mr_record;
 
@@ -32,8 +33,9 @@ const char *mr_record_text(const mr_group *group, const mr_record *record,
 /* 1 when two members' records of a collective say the same. */
 int mr_record_agrees(const mr_record *a, const mr_record *b);
 
-/* 1 when two members' data lie at the same place of the same window. */
-int mr_record_meets_in_window(const mr_record *a, const mr_record *b);
+/* What a member's record says of the way of an operation's data: they are reduced in a window only
+ * where all members' lie at the same place of it, and moved by NCCL only where all lie on GPUs. */
+void mr_record_settle(mr_handle *handle, const mr_record *theirs);
 
 /* 1 when a send and a receive say the same. */
 int mr_record_meets(const mr_record *a, const mr_record *b);

@@ -16,6 +16,9 @@
 typedef struct mr_world mr_world;
 typedef struct mr_transport mr_transport;
 typedef struct mr_board mr_board;
+typedef struct mr_nccl mr_nccl;
+typedef struct mr_channels mr_channels;
+typedef struct mr_move mr_move;
 
 typedef struct mr_lane {
   int64_t posted, announced, started; /* sequence numbers of the next operation in each */
@@ -63,6 +66,10 @@ struct mr_handle {
   const void *data; /* what this rank hands in */
   void *result;     /* what it gets; the same buffer for operations in place */
   mr_stop_over over;
+  mr_move *move; /* NCCL's, for data on a GPU, until it has ended or the device waits for it */
+  int direct;    /* so far NCCL can move the data: all members' lie on GPUs */
+  int agreed;    /* all members' records were compared */
+  int wanted;    /* somebody waits for the end */
   mr_stage stage;
   mr_status status;
   char *message;     /* of a failure; NULL when there was no memory to keep it */
@@ -85,8 +92,9 @@ struct mr_group {
   mr_lane collectives;
   mr_lane *sends, *receives; /* [size] */
   mr_ledger ledger;
-  mr_board *board;     /* NULL when the group has one member */
-  void *communicators; /* the transport's */
+  mr_board *board;       /* NULL when the group has one member */
+  void *communicators;   /* the transport's */
+  mr_channels *channels; /* NCCL's, borrowed, while the world has it; NULL: the group has none */
 
   mr_window *windows; /* that are open, borrowed */
   int windows_opened; /* so far */
@@ -105,6 +113,7 @@ struct mr_world {
   int crowded;              /* this host has fewer cores than ranks */
   int *hosts;               /* [size]: the lowest rank on each rank's host */
   mr_presence *presence;    /* NULL when ranks are on several hosts, or there is one */
+  mr_nccl *nccl;            /* between the GPUs of all ranks, or NULL */
   double parting;           /* until when operations may end after a rank has left, or 0 */
   mr_handle *first, **last; /* the queue of all operations that are not done, in post order */
   mr_status broken;         /* not MR_OK: why no operation can succeed any more */
@@ -133,6 +142,10 @@ struct mr_transport {
    * message; theirs[size] or theirs[1]. */
   mr_status (*exchange)(mr_handle *handle, mr_record *theirs, void **request);
   mr_status (*exchanged)(void **request, int *done);
+
+  /* Some bytes to, or from, member `peer`, beside all messages: at most once for each ordered pair
+   * of members. `exchanged` tells its end too. NULL where a group has one member. */
+  mr_status (*pass)(mr_group *group, int peer, int sending, void *data, int bytes, void **request);
 
   mr_status (*close)(mr_world *world); /* gives the communicators back, shuts down */
   void (*stop)(int exit_code);         /* ends all processes, this one too; may be NULL */
@@ -175,5 +188,9 @@ double mr_window_seconds(void);
 
 /* Makes every pending and later operation fail with `status` and the recorded message. */
 void mr_world_break(mr_world *world, mr_status status);
+
+/* For a device that is waited for, which may wait for other ranks: fails, and breaks the world,
+ * when that can have no end. Moves no operation on. `world` is an mr_world. */
+mr_status mr_world_look(void *world);
 
 #endif

@@ -1,14 +1,19 @@
 /* The record of a GPU: blocks kept in a pool, copies and kernels on one stream. */
+#define _GNU_SOURCE 1
 #include "device/cuda.h"
 
+#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "device/blocks.h"
 #include "device/cuda_find.h"
 #include "device/staging.h"
+
+static const double LOOK_SECONDS = 0.005;
 
 typedef struct cuda_device {
   mr_device device; /* first */
@@ -101,39 +106,6 @@ static mr_memory_use memory_used(mr_device *device) {
 
 static void reset_peak(mr_device *device) { mr_blocks_reset_peak(cuda_of(device)->blocks); }
 
-/* --- copies --- */
-
-static mr_status write_values(mr_device *device, void *to, const void *from_host, int64_t bytes) {
-  cuda_device *c = cuda_of(device);
-  int error = 0;
-  MR_TRY(mr_staging_write(c->staging, to, from_host, bytes, &error));
-  return check(c, "a copy to the device", error);
-}
-
-static mr_status read_values(mr_device *device, void *to, const void *from, int64_t bytes) {
-  cuda_device *c = cuda_of(device);
-  if (bytes == 0) return MR_OK;
-  return check(c, "a copy from the device", c->library->read(c->cuda, to, from, bytes));
-}
-
-static mr_status finish_sync(mr_device *device) {
-  cuda_device *c = cuda_of(device);
-  device->waits++;
-  return check(c, "work called before", c->library->finish_sync(c->cuda));
-}
-
-/* Into memory that is not page-locked the driver copies through its own. */
-static mr_status read_sync(mr_device *device, void *to_host, const void *from, int64_t bytes) {
-  MR_TRY(read_values(device, to_host, from, bytes));
-  return bytes == 0 ? MR_OK : finish_sync(device);
-}
-
-static mr_status copy(mr_device *device, void *to, const void *from, int64_t bytes) {
-  cuda_device *c = cuda_of(device);
-  if (bytes == 0) return MR_OK;
-  return check(c, "a copy within the device", c->library->copy(c->cuda, to, from, bytes));
-}
-
 /* --- marks --- */
 
 static mr_status set_mark(mr_device *device, mr_mark **mark) {
@@ -159,6 +131,63 @@ static mr_status test_mark(mr_device *device, mr_mark *mark, int *passed) {
 static void release_mark(mr_device *device, mr_mark *mark) {
   cuda_device *c = cuda_of(device);
   if (mark) c->library->mark_release(c->cuda, (mr_cuda_mark *)(void *)mark);
+}
+
+/* --- copies --- */
+
+static mr_status write_values(mr_device *device, void *to, const void *from_host, int64_t bytes) {
+  cuda_device *c = cuda_of(device);
+  int error = 0;
+  MR_TRY(mr_staging_write(c->staging, to, from_host, bytes, &error));
+  return check(c, "a copy to the device", error);
+}
+
+static mr_status read_values(mr_device *device, void *to, const void *from, int64_t bytes) {
+  cuda_device *c = cuda_of(device);
+  if (bytes == 0) return MR_OK;
+  return check(c, "a copy from the device", c->library->read(c->cuda, to, from, bytes));
+}
+
+static mr_status wait_for_mark(cuda_device *c, mr_cuda_mark *mark) {
+  const mr_device_watch *watch = &c->device.watch;
+  double next_look = mr_clock_seconds() + LOOK_SECONDS;
+  for (;;) {
+    int error = c->library->mark_passed(c->cuda, mark);
+    if (error != MR_CUDA_NOT_READY) return check(c, "work called before", error);
+    (void)sched_yield();
+    if (mr_clock_seconds() < next_look) continue;
+    MR_TRY(watch->look(watch->owner));
+    next_look = mr_clock_seconds() + LOOK_SECONDS;
+  }
+}
+
+/* Waits, and has somebody look meanwhile whether that can end. */
+static mr_status wait_watched(cuda_device *c) {
+  mr_mark *mark = NULL;
+  MR_TRY(set_mark(&c->device, &mark));
+  mr_status status = wait_for_mark(c, (mr_cuda_mark *)(void *)mark);
+  release_mark(&c->device, mark);
+  return status;
+}
+
+static mr_status finish_sync(mr_device *device) {
+  cuda_device *c = cuda_of(device);
+  device->waits++;
+  if (device->watch.look) MR_TRY(wait_watched(c));
+  return check(c, "work called before", c->library->finish_sync(c->cuda));
+}
+
+/* Into memory that is not page-locked the driver copies through its own. */
+static mr_status read_sync(mr_device *device, void *to_host, const void *from, int64_t bytes) {
+  if (device->watch.look && bytes > 0) MR_TRY(wait_watched(cuda_of(device)));
+  MR_TRY(read_values(device, to_host, from, bytes));
+  return bytes == 0 ? MR_OK : finish_sync(device);
+}
+
+static mr_status copy(mr_device *device, void *to, const void *from, int64_t bytes) {
+  cuda_device *c = cuda_of(device);
+  if (bytes == 0) return MR_OK;
+  return check(c, "a copy within the device", c->library->copy(c->cuda, to, from, bytes));
 }
 
 /* --- opening --- */
@@ -205,6 +234,7 @@ static void fill_record(cuda_device *c, int ordinal, int threads) {
   (void)snprintf(c->instruction_set, sizeof c->instruction_set, "sm_%d%d", c->facts.major,
                  c->facts.minor);
   c->device = (mr_device){.name = c->name,
+                          .ordinal = ordinal,
                           .instruction_set = c->instruction_set,
                           .blas = c->library->blas,
                           .model = c->facts.name,

@@ -19,13 +19,22 @@
 typedef struct mr_device mr_device;
 typedef struct mr_mark mr_mark;
 
+/* Asked every few milliseconds while the host waits for the device, whose work may wait for other
+ * processes: an error ends the wait, and the call that waits fails with it. */
+typedef struct mr_device_watch {
+  void *owner;
+  mr_status (*look)(void *owner); /* NULL: the wait ends with the device's work */
+} mr_device_watch;
+
 struct mr_device {
   const char *name;            /* "cpu" */
   const char *instruction_set; /* "v3", "v4", ...: for run.json */
   const char *blas;            /* the BLAS library's name of its core */
   const char *model;           /* "NVIDIA H200"; "" on the CPU */
   const char *place; /* the same for two devices only if they are one; "" for host memory */
+  int ordinal;       /* of a GPU: the number in its name */
   int host_memory;
+  mr_device_watch watch;
   int64_t kernel_calls;                      /* so far */
   int64_t waits;                             /* of the host for the device, so far */
   mr_launch launch;                          /* handed to every kernel */

@@ -108,6 +108,26 @@ static int read_summed(lua_State *L) {
   return 2;
 }
 
+/* ---- GPUs ---- */
+
+/* use_nccl() -> "NCCL 2.28.9", or nil and what is missing ("" for nothing): between the GPUs that
+ * all ranks use; collective, on the world */
+static int use_nccl(lua_State *L) {
+  mr_group *group = mr_lua_check_group(L, 1);
+  const char *name = NULL;
+  char why[MR_NCCL_WHY];
+  MR_LUA_TRY(L, mr_comm_use_nccl(group, mr_lua_context(L)->device, &name, why));
+  lua_pushstring(L, name);
+  lua_pushstring(L, name ? NULL : why);
+  return 2;
+}
+
+/* carrier() -> what moves data of the device in use without the host, or nil */
+static int read_carrier(lua_State *L) {
+  lua_pushstring(L, mr_group_carrier(mr_lua_check_group(L, 1), mr_lua_context(L)->device));
+  return 1;
+}
+
 /* ---- split, progress ---- */
 
 static int check_int(lua_State *L, int index, int fallback, const char *what) {
@@ -210,6 +230,8 @@ void mr_lua_open_world(lua_State *L) {
                                      {"ledger", read_ledger},
                                      {"waited", read_waited},
                                      {"summed", read_summed},
+                                     {"use_nccl", use_nccl},
+                                     {"carrier", read_carrier},
                                      {"split", make_split},
                                      {"progress", move_on},
                                      {NULL, NULL}};

@@ -21,6 +21,7 @@ static mr_status find_window(mr_storage *storage, mr_group *group, const char *l
 mr_status mr_unit_share_gradients(mr_unit *unit, mr_group *group, const char *line, mr_way *way) {
   mr_window *window = NULL;
   *way = (mr_way){mr_group_size(group) > 1 ? "MPI" : "one process", ""};
+  if (mr_group_carrier(group, unit->device)) way->name = "NCCL";
   if (mr_group_size(group) == 1 || !unit->device->host_memory) return MR_OK;
   MR_TRY(find_window(unit->gradients->storage, group, line, &window, way->why));
   if (!window) return MR_OK;

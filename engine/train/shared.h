@@ -8,7 +8,7 @@
 #include "train/unit.h"
 
 typedef struct mr_way {
-  /* static: "one process", "shared window", "shared windows, MPI between hosts" or "MPI" */
+  /* static: "one process", "shared window", "shared windows, MPI between hosts", "NCCL" or "MPI" */
   const char *name;
   char why[MR_WINDOW_WHY]; /* what was in the way of a shared window, "" for nothing */
 } mr_way;

@@ -68,8 +68,9 @@ local function try(name, world)
            place = facts.place }
 end
 
--- What stands against the GPUs of all ranks, or nil.
+-- What stands against the GPUs of all ranks, or nil; and whether ranks share one.
 local function problem_of(ranks)
+  local shared = false
   local owner = {}
   for r, rank in ipairs(ranks) do
     if rank.problem then
@@ -82,15 +83,28 @@ local function problem_of(ranks)
                                                                    rank.name, rank.model,
                                                                    rank.host)
     end
+    shared = shared or owner[place] ~= nil
     owner[place] = r
   end
+  return nil, shared
+end
+
+-- Lets NCCL move data between the ranks' GPUs. Where it is missing they go by way of the host,
+-- which rank 0 says.
+local function connect(world)
+  local name, missing = world:use_nccl()
+  if name or missing == "" or world:rank() ~= 0 then return end
+  io.stderr:write(("marea: between GPUs data go by way of the host: %s\n"):format(missing))
 end
 
 -- Leaves the CPU in use where a GPU could not be had.
 local function choose(name, world)
   local ranks = require("marea.together").gather(world, try(name, world))
-  local problem = problem_of(ranks)
-  if not problem then return name end
+  local problem, shared = problem_of(ranks)
+  if not problem then
+    if not shared then connect(world) end
+    return name
+  end
   core.use_device "cpu"
   if name ~= "auto" then fault.raise_at(4, "", "device %s: %s", name, problem) end
   if world:rank() == 0 then
@@ -100,7 +114,8 @@ local function choose(name, world)
 end
 
 --- Puts new tensors on a device; all ranks call it.
---- Errors, code 4, alike on all ranks: what keeps one from computing there.
+--- Errors, code 4, alike on all ranks: what keeps one from computing there; or NCCL cannot connect
+--- the ranks.
 ---@param name string as of device.is_name
 function device.use(name)
   if name == used or not used and name == "cpu" then return end

@@ -16,7 +16,7 @@ local delegated = {
   "rank", "size", "broadcast", "all_gather", "reduce_scatter", "all_to_all", "send", "receive",
   "barrier", "all_reduce_async", "broadcast_async", "all_gather_async", "reduce_scatter_async",
   "all_to_all_async", "barrier_async", "send_async", "receive_async", "ledger", "local_rank",
-  "local_size", "name", "board", "progress", "waited", "summed",
+  "local_size", "name", "board", "progress", "waited", "summed", "use_nccl", "carrier",
 }
 for _, name in ipairs(delegated) do
   World[name] = function(self, ...) return self.group[name](self.group, ...) end

@@ -23,6 +23,9 @@ extern mr_host_counts counts;
 
 /* Puts work at a stream's end; some of what waits in streams is done on the way. */
 cudaError_t append(cudaStream_t stream, std::function<void()> work);
+/* The same for work that waits for another process: it is done once `ready` says so. */
+cudaError_t append_when(cudaStream_t stream, std::function<bool()> ready,
+                        std::function<void()> work);
 /* Keeps the first error of what streams did: every later call returns it. */
 void break_down(const char *message);
 /* Says why a call is refused; returns cudaErrorInvalidValue. */

@@ -24,6 +24,7 @@ struct work {
   std::function<void()> run;
   std::shared_ptr<CUevent_st> waits_for; /* NULL: nothing */
   uint64_t until;                        /* reached */
+  std::function<bool()> ready;           /* NULL: always */
 };
 
 struct CUstream_st {
@@ -62,35 +63,60 @@ cudaStream_t known(cudaStream_t stream) {
 
 int depth; /* of work within work: opens the device once */
 
-void do_first(cudaStream_t stream) {
-  if (stream->busy || stream->waiting.empty()) return;
-  stream->busy = true;
-  work first = std::move(stream->waiting.front());
-  stream->waiting.pop_front();
-  while (first.waits_for != nullptr && first.waits_for->reached < first.until &&
-         breakdown() == cudaSuccess) {
-    do_first(first.waits_for->stream);
+bool do_first(cudaStream_t stream);
+
+/* Brings the first work of a stream to where it can run; false when that takes another process. */
+bool prepare_first(cudaStream_t stream) {
+  const work &first = stream->waiting.front();
+  const auto event = first.waits_for;
+  while (event != nullptr && event->reached < first.until && breakdown() == cudaSuccess) {
+    if (!do_first(event->stream)) return false;
   }
-  if (first.run && breakdown() == cudaSuccess) {
-    if (depth++ == 0) open_device(true);
-    first.run();
-    if (--depth == 0) open_device(false);
+  return !first.ready || breakdown() != cudaSuccess || first.ready();
+}
+
+void run(const work &first) {
+  if (!first.run || breakdown() != cudaSuccess) return;
+  if (depth++ == 0) open_device(true);
+  first.run();
+  if (--depth == 0) open_device(false);
+}
+
+/* Does the first work of a stream; false when it cannot be done yet, or there is none. */
+bool do_first(cudaStream_t stream) {
+  if (stream->busy || stream->waiting.empty()) return false;
+  stream->busy = true;
+  const bool prepared = prepare_first(stream);
+  if (prepared) {
+    const work first = std::move(stream->waiting.front());
+    stream->waiting.pop_front();
+    run(first);
   }
   stream->busy = false;
+  return prepared;
+}
+
+void wait_for_others() {
+  struct timespec moment = {0, 50000};
+  nanosleep(&moment, nullptr);
 }
 
 void do_all(cudaStream_t stream) {
-  while (!stream->waiting.empty()) do_first(stream);
+  while (!stream->waiting.empty()) {
+    if (!do_first(stream)) wait_for_others();
+  }
 }
 
 void do_everything() {
   for (size_t left = 1; left > 0;) {
+    bool moved = false;
     left = 0;
     for (cudaStream_t stream : streams()) {
       if (stream->waiting.empty()) continue;
-      do_first(stream);
+      moved |= do_first(stream);
       left++;
     }
+    if (left > 0 && !moved) wait_for_others();
   }
 }
 
@@ -122,7 +148,12 @@ std::shared_ptr<CUevent_st> &event_of(cudaEvent_t event) { return ((handle *)eve
 }  // namespace
 
 cudaError_t append(cudaStream_t stream, std::function<void()> run) {
-  return put(stream, {std::move(run), nullptr, 0});
+  return put(stream, {std::move(run), nullptr, 0, nullptr});
+}
+
+cudaError_t append_when(cudaStream_t stream, std::function<bool()> ready,
+                        std::function<void()> run) {
+  return put(stream, {std::move(run), nullptr, 0, std::move(ready)});
 }
 
 }  // namespace mr_host
@@ -249,7 +280,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   TRY(usable());
   const auto &e = event_of(event);
-  return put(stream, {nullptr, e, e->recorded});
+  return put(stream, {nullptr, e, e->recorded, nullptr});
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data) {
@@ -287,7 +318,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   TRY(usable());
   const auto e = event_of(event);
-  while (e->reached < e->recorded && breakdown() == cudaSuccess) do_first(e->stream);
+  while (e->reached < e->recorded && breakdown() == cudaSuccess) {
+    if (!do_first(e->stream)) wait_for_others();
+  }
   return breakdown();
 }
 

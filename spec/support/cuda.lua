@@ -21,11 +21,16 @@ cuda.host = built "libmarea_cuda_host.so"
 ---@type string?
 cuda.real = built "libmarea_cuda.so"
 
+--- NCCL's; nil where there was no toolkit with it.
+---@type string?
+cuda.nccl = built "libmarea_nccl.so"
+
 --- The variables under which a program finds `devices` GPUs of the processor.
 ---@param more? table<string, string> further ones
 ---@return table<string, string> variables
 function cuda.variables(more)
-  local set = { MAREA_CUDA_LIBRARY = cuda.host, MAREA_CUDA_DEVICES = "2" }
+  local set = { MAREA_CUDA_LIBRARY = cuda.host, MAREA_NCCL_LIBRARY = cuda.host,
+                MAREA_CUDA_DEVICES = "2" }
   for name, value in pairs(more or {}) do set[name] = value end
   return set
 end
