@@ -21,6 +21,7 @@ typedef struct mr_context {
   mr_device *host;   /* the CPU */
   mr_device *gpu;    /* NULL until it was asked for */
   mr_tape tape;
+  int freed_little;        /* the last run of the collector for tensors */
   int64_t lowest_bytes;    /* of live memory, since the collector was last run for tensors */
   int64_t untold_bytes;    /* of small tensors, that the collector is still to be told of */
   double backward_seconds; /* spent in backward, waits for other ranks left out */

@@ -36,15 +36,18 @@ mr_tensor **mr_lua_push_tensor_shell(lua_State *L) {
 }
 
 /* The collector sees a few bytes per userdata and not the tensor behind it. It runs when live
- * memory has grown by 64 MiB, and by half, since it was lowest. What backward consumed counts for
- * nothing, so a training loop hardly ever pays for a collection. */
+ * memory has grown by 64 MiB, and by half, since it was lowest; by twice that once a run freed
+ * little, until one frees more: a training loop, whose memory comes and goes with each forward,
+ * pays for no collection. */
 static void tell_of_growth(lua_State *L, mr_context *context) {
   int64_t live = context->device->memory_used(context->device).live_bytes;
-  int64_t allowed = (int64_t)64 << 20;
+  int64_t allowed = (int64_t)64 << 20, grown = live - context->lowest_bytes;
   if (context->lowest_bytes / 2 > allowed) allowed = context->lowest_bytes / 2;
-  if (live >= context->lowest_bytes + allowed) {
+  if (context->freed_little) allowed *= 2;
+  if (grown >= allowed) {
     lua_gc(L, LUA_GCCOLLECT);
     context->lowest_bytes = context->device->memory_used(context->device).live_bytes;
+    context->freed_little = live - context->lowest_bytes < grown / 4;
   } else if (live < context->lowest_bytes) {
     context->lowest_bytes = live;
   }

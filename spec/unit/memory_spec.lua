@@ -101,6 +101,7 @@ describe("tensors that nobody holds", function()
 
   -- Growth of the peak while 500 MiB of tensors are made and dropped beside `held`.
   local function garbage(held)
+    for _ = 1, 125 do core.zeros { MIB } end -- until a collection frees much
     settle()
     core.memory_reset_peak()
     local before = core.memory().live
@@ -121,6 +122,29 @@ describe("tensors that nobody holds", function()
     local limit = live() // 2 + 12 * MIB
     local grown = garbage(held)
     assert(grown < limit, ("the peak grew by %d bytes, beyond %d"):format(grown, limit))
+  end)
+end)
+
+describe("a loop whose memory comes and goes", function()
+  it("pays for hardly any collection", function()
+    local MIB, collections = 1 << 20, 0
+    local function count()
+      setmetatable({}, { __gc = function()
+        collections = collections + 1
+        count()
+      end })
+    end
+    local x = core.ones({ MIB }):requires_gradient_()
+    settle()
+    count()
+    collectgarbage "stop"
+    for _ = 1, 20 do
+      local y = x
+      for _ = 1, 22 do y = y:scale(1) end -- 88 MiB
+      y:sum():backward()
+    end
+    collectgarbage "restart"
+    assert(collections <= 2, collections)
   end)
 end)
 
