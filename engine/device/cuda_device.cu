@@ -95,6 +95,7 @@ int open_device(int ordinal, mr_cuda **device, void **stream,
   }
   kernels[MR_F32] = mr_cuda_kernels_f32();
   kernels[MR_F64] = mr_cuda_kernels_f64();
+  kernels[MR_BF16] = mr_cuda_kernels_bf16();
   *stream = &d->stream;
   *device = d;
   return 0;

@@ -1,6 +1,8 @@
 /* Plain arrays: fill, add_scaled, scale and conversions. */
 #include <errno.h>
 
+#include <type_traits>
+
 #include "kernels/cuda/each.h"
 #include "kernels/cuda/errors.h"
 #include "kernels/cuda/real.h"
@@ -95,6 +97,11 @@ int from_f64(const mr_launch *l, int64_t n, const double *x, void *y) {
   return mr_cuda_each(l, n, converted<double, T>{x, (T *)y});
 }
 
+template <typename T, typename To>
+int to(const mr_launch *l, int64_t n, const void *x, To *y) {
+  return mr_cuda_each(l, n, converted<T, To>{(const T *)x, y});
+}
+
 template <typename T>
 void rows(mr_kernels *k) {
   k->fill = fill<T>;
@@ -103,6 +110,10 @@ void rows(mr_kernels *k) {
   k->sum_parts = sum_parts<T>;
   k->from_f32 = from_f32<T>;
   k->from_f64 = from_f64<T>;
+  if constexpr (std::is_same<T, __nv_bfloat16>::value) {
+    k->to_f32 = to<T, float>;
+    k->to_f64 = to<T, double>;
+  }
 }
 
 }  // namespace

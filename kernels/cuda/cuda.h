@@ -14,7 +14,7 @@
  *       }  // namespace
  *       MR_CUDA_ROWS(softmax)
  *
- *     (table.h), which puts its rows into the tables of f32 and f64. Then its name goes into
+ *     (table.h), which puts its rows into the tables of f32, f64 and bf16. Then its name goes into
  *     MR_CUDA_FILES there and into MAREA_CUDA_ROWS in kernels/cuda/CMakeLists.txt.
  *   - A row has the signature of kernels.h. Arrays, also those that a parameter struct points to
  *     (ids, starts, lengths), and scalars that are written (`double *y`) lie in memory of the
@@ -30,8 +30,8 @@
  *     on it. Blocks are whole warps. Elements of a grid: see each.h; sums: sums.h.
  *   - No atomics on reals: sums go over fixed pieces, in a fixed order. Two stages: each block
  *     writes its partial sum to scratch, one more launch adds them.
- *   - Arithmetic is in mr_cuda_sum<T>::type (real.h): T itself for float and double; so bf16 can
- *     be another T, with sums in float.
+ *   - Arithmetic is in mr_cuda_sum<T>::type (real.h), the `wide` of kernels.h: T itself for float
+ *     and double, float for bf16; what kernels.h calls wide is stored in it too.
  *   - Shared memory: MR_CUDA_SHARED(T, name, [rows][cols]) at the top of a kernel or of a helper,
  *     or MR_CUDA_SHARED_DYNAMIC(T, name) with the launch's bytes. More than 48 KiB of it need
  *     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) before.

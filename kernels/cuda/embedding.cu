@@ -48,18 +48,18 @@ struct link {
 template <typename T>
 __global__ void __launch_bounds__(MR_CUDA_THREADS)
     add_chains(int64_t cols, const int32_t *ids, const int32_t *next, const int32_t *has_previous,
-               const T *dy, T *dw) {
+               const T *dy, typename mr_cuda_sum<T>::type *dw) {
   const int64_t col = (int64_t)blockIdx.y * MR_CUDA_THREADS + threadIdx.x;
   if (col >= cols || has_previous[blockIdx.x]) return;
-  T *to = dw + ids[blockIdx.x] * cols + col;
-  typename mr_cuda_sum<T>::type sum = mr_up(*to);
+  typename mr_cuda_sum<T>::type *to = dw + ids[blockIdx.x] * cols + col;
+  typename mr_cuda_sum<T>::type sum = *to;
   for (int64_t row = blockIdx.x; row >= 0; row = next[row]) sum += mr_up(dy[row * cols + col]);
-  *to = mr_down<T>(sum);
+  *to = sum;
 }
 
 template <typename T>
 int backward_part(const mr_launch *l, int64_t rows, int64_t cols, const int32_t *ids, const T *dy,
-                  T *dw) {
+                  typename mr_cuda_sum<T>::type *dw) {
   const mr_cuda_stream *s = mr_cuda_of(l);
   int32_t *next = (int32_t *)s->scratch, *has_previous = next + CHAIN_ROWS;
   int error = (int)cudaMemsetAsync(has_previous, 0, (size_t)rows * sizeof *has_previous, s->stream);
@@ -76,8 +76,9 @@ int embedding_backward(const mr_launch *l, int64_t rows, int64_t cols, int64_t v
   (void)vocabulary;
   if (cols == 0) return 0;
   for (int64_t first = 0; first < rows; first += CHAIN_ROWS) {
-    const int error = backward_part(l, mr_cuda_min(CHAIN_ROWS, rows - first), cols, ids + first,
-                                    (const T *)dy + first * cols, (T *)dw);
+    const int error =
+        backward_part(l, mr_cuda_min(CHAIN_ROWS, rows - first), cols, ids + first,
+                      (const T *)dy + first * cols, (typename mr_cuda_sum<T>::type *)dw);
     if (error != 0) return error;
   }
   return 0;

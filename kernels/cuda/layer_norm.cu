@@ -107,10 +107,10 @@ int layer_norm_backward(const mr_launch *l, int fresh, int64_t rows, int64_t col
   int error = 0;
   if (dw != NULL) {
     const weight_gradient<T> gradient = {cols, from, means, rstds, up};
-    error = mr_cuda_column_sums<T>(l, rows, cols, gradient, (T *)dw);
+    error = mr_cuda_column_sums<A>(l, rows, cols, gradient, (A *)dw);
   }
   if (error == 0 && db != NULL) {
-    error = mr_cuda_column_sums<T>(l, rows, cols, mr_cuda_element<T>{cols, up}, (T *)db);
+    error = mr_cuda_column_sums<A>(l, rows, cols, mr_cuda_element<T>{cols, up}, (A *)db);
   }
   if (error != 0 || dx == NULL) return error; /* dx last, since it may be dy */
   const A share = share_of<A>(cols);

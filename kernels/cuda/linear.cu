@@ -33,6 +33,7 @@ int linear(const mr_launch *l, int64_t rows, int64_t in, int64_t out, const void
 template <typename T>
 int linear_backward(const mr_launch *l, int fresh, int64_t rows, int64_t in, int64_t out,
                     const void *x, const void *w, const void *dy, void *dx, void *dw, void *db) {
+  typedef typename mr_cuda_sum<T>::type A;
   int error = 0;
   if (dx != NULL) {
     const double beta = fresh ? 0 : 1;
@@ -41,10 +42,10 @@ int linear_backward(const mr_launch *l, int fresh, int64_t rows, int64_t in, int
   }
   if (error == 0 && dw != NULL) {
     const mr_cuda_product product = {1, 0, out, in, rows, 1, 1, 1, dy, x, dw};
-    error = mr_cuda_multiply<T>(l, &product);
+    error = mr_cuda_multiply<T, A>(l, &product);
   }
   if (error != 0 || db == NULL) return error;
-  return mr_cuda_column_sums<T>(l, rows, out, mr_cuda_element<T>{out, (const T *)dy}, (T *)db);
+  return mr_cuda_column_sums<A>(l, rows, out, mr_cuda_element<T>{out, (const T *)dy}, (A *)db);
 }
 
 template <typename T>

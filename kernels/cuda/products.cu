@@ -13,7 +13,8 @@ static cublasComputeType_t compute_type(const mr_cuda_stream *s, cudaDataType ty
   return CUBLAS_COMPUTE_32F;
 }
 
-int mr_cuda_multiply_type(const mr_launch *l, cudaDataType type, const mr_cuda_product *p) {
+int mr_cuda_multiply_type(const mr_launch *l, cudaDataType type, cudaDataType c_type,
+                          const mr_cuda_product *p) {
   if (p->m > INT_MAX || p->n > INT_MAX || p->k > INT_MAX || p->count > INT_MAX) {
     return mr_cuda_errno(EOVERFLOW);
   }
@@ -28,7 +29,7 @@ int mr_cuda_multiply_type(const mr_launch *l, cudaDataType type, const mr_cuda_p
   const cublasStatus_t status = cublasGemmStridedBatchedEx(
       s->blas, op_b, op_a, (int)p->n, (int)p->m, (int)p->k, alpha, p->b, type,
       (int)(p->transpose_b ? p->k : p->n), p->k * p->n, p->a, type,
-      (int)(p->transpose_a ? p->m : p->k), p->m * p->k, beta, p->c, type, (int)p->n, p->m * p->n,
+      (int)(p->transpose_a ? p->m : p->k), p->m * p->k, beta, p->c, c_type, (int)p->n, p->m * p->n,
       (int)p->count, compute_type(s, type), CUBLAS_GEMM_DEFAULT);
   return mr_cuda_blas_error((int)status);
 }

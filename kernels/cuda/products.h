@@ -31,8 +31,10 @@ struct mr_cuda_blas_type<__nv_bfloat16> {
   static const cudaDataType value = CUDA_R_16BF;
 };
 
-/* For k > 0, of elements of `type`. */
-int mr_cuda_multiply_type(const mr_launch *l, cudaDataType type, const mr_cuda_product *product);
+/* For k > 0, a and b of elements of `type`, c of `c_type`: the same, or float where they are bf16.
+ */
+int mr_cuda_multiply_type(const mr_launch *l, cudaDataType type, cudaDataType c_type,
+                          const mr_cuda_product *product);
 
 /* c = op(a) op(b) + bias[n] on each row, in one launch, with *fused = 1; or nothing, and 0, where
  * cuBLASLt does not offer that. alpha, beta and count of the product are not looked at. */
@@ -49,13 +51,16 @@ struct mr_cuda_kept {
   }
 };
 
-/* Works it out in T's own precision; products of f32 in TF32 only where the stream says so.
- * Extents of more than 2^31 - 1 are mr_cuda_errno(EOVERFLOW). */
-template <typename T>
+/* Works it out in T's own precision, in float for bf16; products of f32 in TF32 only where the
+ * stream says so. c is of type C: T, or mr_cuda_sum<T>::type. Extents of more than 2^31 - 1 are
+ * mr_cuda_errno(EOVERFLOW). */
+template <typename T, typename C = T>
 inline int mr_cuda_multiply(const mr_launch *l, const mr_cuda_product *p) {
   typedef typename mr_cuda_sum<T>::type A;
-  if (p->k > 0) return mr_cuda_multiply_type(l, mr_cuda_blas_type<T>::value, p);
-  return mr_cuda_each(l, p->count * p->m * p->n, mr_cuda_kept<T>{(A)p->beta, (T *)p->c});
+  if (p->k > 0) {
+    return mr_cuda_multiply_type(l, mr_cuda_blas_type<T>::value, mr_cuda_blas_type<C>::value, p);
+  }
+  return mr_cuda_each(l, p->count * p->m * p->n, mr_cuda_kept<C>{(A)p->beta, (C *)p->c});
 }
 
 #endif

@@ -89,7 +89,7 @@ int rms_norm_backward(const mr_launch *l, int fresh, int64_t rows, int64_t cols,
   int error = 0;
   if (dw != NULL) {
     const weight_gradient<T> gradient = {cols, from, rstds, up};
-    error = mr_cuda_column_sums<T>(l, rows, cols, gradient, (T *)dw);
+    error = mr_cuda_column_sums<A>(l, rows, cols, gradient, (A *)dw);
   }
   if (error != 0 || dx == NULL) return error; /* dx last, since it may be dy */
   if (fresh) {

@@ -12,9 +12,9 @@ namespace {
 enum { PIECES = 1024, SHORTEST = 16 * MR_CUDA_THREADS };
 
 /* partial[blockIdx.x] = the sum of x[i] w[i] over that piece; w may be NULL, for ones, or x. */
-template <typename T>
+template <typename T, typename W>
 __global__ void __launch_bounds__(MR_CUDA_THREADS)
-    sum_pieces(int64_t n, int64_t length, const T *x, const T *w, double *partial) {
+    sum_pieces(int64_t n, int64_t length, const T *x, const W *w, double *partial) {
   const int64_t first = blockIdx.x * length;
   const int64_t end = first + length < n ? first + length : n;
   double sum = 0;
@@ -36,14 +36,14 @@ __global__ void __launch_bounds__(MR_CUDA_THREADS)
   if (threadIdx.x == 0) *y = (Y)sum;
 }
 
-template <typename T, typename Y>
-int sum(const mr_launch *l, int64_t n, const T *x, const T *w, Y *y) {
+template <typename T, typename W, typename Y>
+int sum(const mr_launch *l, int64_t n, const T *x, const W *w, Y *y) {
   const mr_cuda_stream *s = mr_cuda_of(l);
   double *partial = (double *)s->scratch;
   const int64_t length = mr_cuda_max(SHORTEST, mr_cuda_pieces(n, PIECES));
   const int64_t pieces = mr_cuda_pieces(n, length);
-  const int error = MR_CUDA_LAUNCH(sum_pieces<T>, (unsigned)pieces, MR_CUDA_THREADS, 0, s->stream,
-                                   n, length, x, w, partial);
+  const int error = MR_CUDA_LAUNCH((sum_pieces<T, W>), (unsigned)pieces, MR_CUDA_THREADS, 0,
+                                   s->stream, n, length, x, w, partial);
   if (error != 0) return error;
   return MR_CUDA_LAUNCH(add_pieces<Y>, 1, MR_CUDA_THREADS, 0, s->stream, pieces,
                         (const double *)partial, y);
@@ -51,7 +51,8 @@ int sum(const mr_launch *l, int64_t n, const T *x, const T *w, Y *y) {
 
 template <typename T>
 int weighted_sum(const mr_launch *l, int64_t n, const void *x, const void *w, void *y) {
-  return sum(l, n, (const T *)x, (const T *)w, (T *)y);
+  typedef typename mr_cuda_sum<T>::type A;
+  return sum(l, n, (const T *)x, (const A *)w, (A *)y);
 }
 
 template <typename T>
@@ -67,17 +68,19 @@ int sum_squares(const mr_launch *l, int64_t n, const void *x, double *y) {
 /* dx += dy[0] w; w may be NULL, for ones */
 template <typename T>
 struct backward {
-  const T *w, *dy;
+  typedef typename mr_cuda_sum<T>::type A;
+  const A *w, *dy;
   T *dx;
   __device__ void operator()(int64_t i) const {
-    const typename mr_cuda_sum<T>::type up = mr_up(dy[0]);
-    dx[i] = mr_down<T>(mr_up(dx[i]) + (w == NULL ? up : up * mr_up(w[i])));
+    const A up = dy[0];
+    dx[i] = mr_down<T>(mr_up(dx[i]) + (w == NULL ? up : up * w[i]));
   }
 };
 
 template <typename T>
 int weighted_sum_backward(const mr_launch *l, int64_t n, const void *w, const void *dy, void *dx) {
-  return mr_cuda_each(l, n, backward<T>{(const T *)w, (const T *)dy, (T *)dx});
+  typedef typename mr_cuda_sum<T>::type A;
+  return mr_cuda_each(l, n, backward<T>{(const A *)w, (const A *)dy, (T *)dx});
 }
 
 template <typename T>

@@ -5,26 +5,25 @@
 #include "kernels/cuda/errors.h"
 #include "kernels/cuda/table.h"
 
-#define PROTOTYPE(file) void mr_cuda_rows_##file(mr_kernels *f32, mr_kernels *f64);
+#define PROTOTYPE(file) void mr_cuda_rows_##file(mr_cuda_tables *tables);
 MR_CUDA_FILES(PROTOTYPE)
 #undef PROTOTYPE
 
 namespace {
 
-struct tables {
-  mr_kernels f32, f64;
-
-  tables() : f32(), f64() {
-    f32.name = "cuda f32";
-    f64.name = "cuda f64";
-#define FILL_IN(file) mr_cuda_rows_##file(&f32, &f64);
-    MR_CUDA_FILES(FILL_IN)
+mr_cuda_tables make_tables() {
+  mr_cuda_tables made = {};
+  made.f32.name = "cuda f32";
+  made.f64.name = "cuda f64";
+  made.bf16.name = "cuda bf16";
+#define FILL_IN(file) mr_cuda_rows_##file(&made);
+  MR_CUDA_FILES(FILL_IN)
 #undef FILL_IN
-  }
-};
+  return made;
+}
 
-const tables &all() {
-  static const tables made;
+const mr_cuda_tables &all() {
+  static const mr_cuda_tables made = make_tables();
   return made;
 }
 
@@ -33,6 +32,8 @@ const tables &all() {
 const mr_kernels *mr_cuda_kernels_f32(void) { return &all().f32; }
 
 const mr_kernels *mr_cuda_kernels_f64(void) { return &all().f64; }
+
+const mr_kernels *mr_cuda_kernels_bf16(void) { return &all().bf16; }
 
 const char *mr_cuda_error_text(int error) {
   if (error >= MR_CUDA_ERRNO) return strerror(error - MR_CUDA_ERRNO);

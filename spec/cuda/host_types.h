@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "kernels/bf16.h"
+
 #define __global__
 #define __device__
 #define __host__
@@ -136,18 +138,11 @@ struct __nv_bfloat16_raw {
 struct __nv_bfloat16 {
   unsigned short bits;
   __nv_bfloat16() = default;
-  __nv_bfloat16(float value) : bits(round(value)) {}
-  explicit __nv_bfloat16(double value) : bits(round((float)value)) {}
-  explicit __nv_bfloat16(int value) : bits(round((float)value)) {}
+  __nv_bfloat16(float value) : bits(mr_bf16_from_f32(value)) {}
+  explicit __nv_bfloat16(double value) : bits(mr_bf16_from_f64(value)) {}
+  explicit __nv_bfloat16(int value) : bits(mr_bf16_from_f64(value)) {}
   __nv_bfloat16(__nv_bfloat16_raw raw) : bits(raw.x) {}
   operator float() const { return __uint_as_float((unsigned)bits << 16); }
-
- private:
-  static unsigned short round(float value) {
-    const unsigned all = __float_as_uint(value);
-    if (value != value) return 0x7fff;
-    return (unsigned short)((all + 0x7fffU + (all >> 16 & 1U)) >> 16);
-  }
 };
 
 struct alignas(4) __nv_bfloat162 {

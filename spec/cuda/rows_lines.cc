@@ -13,7 +13,7 @@ static const std::vector<std::vector<int64_t>> shapes = {
 template <typename T>
 static void layer_norm_case(bench<T> &b, int64_t rows, int64_t cols) {
   array *x = &b.reals(rows * cols), *w = &b.reals(cols), *bias = &b.reals(cols), *no = nullptr;
-  array *y = &b.unset(rows * cols), *mean = &b.unset(rows), *rstd = &b.unset(rows);
+  array *y = &b.unset(rows * cols), *mean = &b.unset_wide(rows), *rstd = &b.unset_wide(rows);
   for (array *added : {bias, no}) {
     b.compare("layer_norm", &mr_kernels::layer_norm, 30, {y, mean, rstd},
               [=](auto row, auto l, auto at) {
@@ -21,8 +21,8 @@ static void layer_norm_case(bench<T> &b, int64_t rows, int64_t cols) {
               });
   }
   array *up = &b.reals(rows * cols), *dx = &b.reals(rows * cols);
-  array *dw = &b.reals(cols), *db = &b.reals(cols);
-  array *middle = &b.reals(rows), *factor = &b.reals(rows, 3);
+  array *dw = &b.wides(cols), *db = &b.wides(cols);
+  array *middle = &b.wides(rows), *factor = &b.wides(rows, 3);
   for (int given = 1; given < 8; given++) {
     array *to_x = (given & 1) != 0 ? dx : no, *to_w = (given & 2) != 0 ? dw : no,
           *to_b = (given & 4) != 0 ? db : no;
@@ -48,12 +48,12 @@ static void layer_norm_case(bench<T> &b, int64_t rows, int64_t cols) {
 template <typename T>
 static void rms_norm_case(bench<T> &b, int64_t rows, int64_t cols) {
   array *x = &b.reals(rows * cols), *w = &b.reals(cols), *no = nullptr;
-  array *y = &b.unset(rows * cols), *rstd = &b.unset(rows);
+  array *y = &b.unset(rows * cols), *rstd = &b.unset_wide(rows);
   b.compare("rms_norm", &mr_kernels::rms_norm, 30, {y, rstd}, [=](auto row, auto l, auto at) {
     return row(l, rows, cols, 1e-5, at(x), at(w), at(y), at(rstd));
   });
-  array *up = &b.reals(rows * cols), *dx = &b.reals(rows * cols), *dw = &b.reals(cols);
-  array *factor = &b.reals(rows, 3);
+  array *up = &b.reals(rows * cols), *dx = &b.reals(rows * cols), *dw = &b.wides(cols);
+  array *factor = &b.wides(rows, 3);
   for (int given = 1; given < 4; given++) {
     array *to_x = (given & 1) != 0 ? dx : no, *to_w = (given & 2) != 0 ? dw : no;
     for (int fresh : {0, 1}) {
@@ -120,15 +120,15 @@ template <typename T>
 static void cross_entropy_case(bench<T> &b, int64_t rows, int64_t cols) {
   for (int64_t hidden : {(int64_t)0, cols * 2 / 3}) {
     array *x = &logits(b, rows, cols, hidden), *target = &targets(b, rows, cols);
-    array *loss = &b.unset(rows), *lse = &b.unset(rows);
+    array *loss = &b.unset_wide(rows), *lse = &b.unset_wide(rows);
     b.compare("cross_entropy", &mr_kernels::cross_entropy, 20, {loss, lse},
               [=](auto row, auto l, auto at) {
                 return row(l, rows, cols, at(x), (const int32_t *)at(target), at(loss), at(lse));
               });
   }
-  array *x = &b.reals(rows * cols, 30), *lse = &b.filled(rows, 32),
+  array *x = &b.reals(rows * cols, 30), *lse = &b.filled_wide(rows, 32),
         *target = &targets(b, rows, cols);
-  array *up = &b.reals(rows), *dx = &b.reals(rows * cols);
+  array *up = &b.wides(rows), *dx = &b.reals(rows * cols);
   for (int way = 0; way < 3; way++) {
     array *to = way == 2 ? x : dx;
     b.compare("cross_entropy_backward", &mr_kernels::cross_entropy_backward, 20, {to},

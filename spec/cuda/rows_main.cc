@@ -108,8 +108,10 @@ static void print_names(const char *what, const std::set<std::string> &names) {
 static void run_all(rows::run *r, mr_cuda_stream *stream, bool brief) {
   r->cpu_launch = mr_launch{1, nullptr};
   r->gpu_launch = mr_launch{1, stream};
-  const mr_kernels *const cpu[2] = {mr_cpu_kernels_f32(), mr_cpu_kernels_f64()};
-  const mr_kernels *const gpu[2] = {mr_cuda_kernels_f32(), mr_cuda_kernels_f64()};
+  const mr_kernels *const cpu[3] = {mr_cpu_kernels_f32(), mr_cpu_kernels_f64(),
+                                    mr_cpu_kernels_f32()};
+  const mr_kernels *const gpu[3] = {mr_cuda_kernels_f32(), mr_cuda_kernels_f64(),
+                                    mr_cuda_kernels_bf16()};
   for (const rows::registered &each : rows::registry()) {
     if (brief && r->failures > 0) return;
     each.all(*r, cpu, gpu);

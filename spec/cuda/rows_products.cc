@@ -36,7 +36,7 @@ template <typename T>
 static void linear_case(bench<T> &b, int64_t rows, int64_t in, int64_t out) {
   array *x = &b.reals(rows * in), *w = &b.reals(out * in), *bias = &b.reals(out);
   array *y = &b.unset(rows * out), *up = &b.reals(rows * out), *no = nullptr;
-  array *dx = &b.reals(rows * in), *dw = &b.reals(out * in), *db = &b.reals(out);
+  array *dx = &b.reals(rows * in), *dw = &b.wides(out * in), *db = &b.wides(out);
   for (array *added : {bias, no}) {
     b.compare("linear", &mr_kernels::linear, 10, {y}, [=](auto row, auto l, auto at) {
       return row(l, rows, in, out, at(x), at(w), at(added), at(y));
