@@ -33,9 +33,10 @@ int cross_entropy(const mr_launch *l, int64_t rows, int64_t cols, const void *x,
 
 /* dx = or += dloss (e^(x - lse) - 1 at the target); x may be dx: each thread writes only where it
  * alone reads. */
-template <typename T, bool fresh>
+template <typename T>
 struct backward {
   typedef typename mr_cuda_sum<T>::type A;
+  bool fresh;
   int64_t cols;
   const T *x;
   const A *lse;
@@ -54,10 +55,10 @@ struct backward {
       return;
     }
     const A up = dloss[row], whole = lse[row];
-
+    MR_CUDA_ROLLED
     for (int64_t col = line.thread; col < cols; col += Line::width) {
-      A d = up * exp(mr_up(from[col]) - whole);
-      if (col == target) d -= up;
+      const A p = exp(mr_up(from[col]) - whole);
+      const A d = up * (col == target ? p - 1 : p);
       to[col] = mr_down<T>(fresh ? d : mr_up(to[col]) + d);
     }
   }
@@ -67,13 +68,9 @@ template <typename T>
 int cross_entropy_backward(const mr_launch *l, int fresh, int64_t rows, int64_t cols, const void *x,
                            const void *lse, const int32_t *targets, const void *dloss, void *dx) {
   typedef typename mr_cuda_sum<T>::type A;
-  const T *from = (const T *)x;
-  const A *whole = (const A *)lse, *up = (const A *)dloss;
-  T *to = (T *)dx;
-  if (fresh) {
-    return mr_cuda_lines(l, rows, cols, backward<T, true>{cols, from, whole, targets, up, to});
-  }
-  return mr_cuda_lines(l, rows, cols, backward<T, false>{cols, from, whole, targets, up, to});
+  return mr_cuda_lines(l, rows, cols,
+                       backward<T>{fresh != 0, cols, (const T *)x, (const A *)lse, targets,
+                                   (const A *)dloss, (T *)dx});
 }
 
 template <typename T>

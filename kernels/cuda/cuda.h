@@ -35,10 +35,11 @@
  *   - Shared memory: MR_CUDA_SHARED(T, name, [rows][cols]) at the top of a kernel or of a helper,
  *     or MR_CUDA_SHARED_DYNAMIC(T, name) with the launch's bytes. More than 48 KiB of it need
  *     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) before.
- *     A helper that is called twice writes over its memory: a barrier must lie between.
+ *     A helper that is called twice writes over its memory: it ends in a barrier.
  *   - All threads of a block come to each __syncthreads, on the same line; all 32 lanes to each
  *     shuffle, vote and wmma call, with the full mask. So no thread returns early before one.
- *   - MR_CUDA_UNROLL before a loop with constant bounds unrolls it.
+ *   - MR_CUDA_UNROLL before a loop with constant bounds unrolls it; MR_CUDA_ROLLED keeps one as it
+ *     is, where copies of its body would spill registers.
  *   - No barrier that is not needed: spec/cuda removes each in turn, and a case must show it.
  *   - Matrix units through nvcuda::wmma only; no inline PTX.
  *
@@ -53,6 +54,7 @@
 
 #ifdef __cplusplus
 #define MR_CUDA_UNROLL
+#define MR_CUDA_ROLLED
 #define MR_CUDA_SHARED(type, name, extents) MR_HOST_SHARED(type, name, extents)
 #define MR_CUDA_SHARED_DYNAMIC(type, name) MR_HOST_SHARED_DYNAMIC(type, name)
 #define MR_CUDA_START(kernel, grid, block, shared_bytes, stream, ...) \
@@ -71,6 +73,7 @@
 #include <mma.h>
 
 #define MR_CUDA_UNROLL _Pragma("unroll")
+#define MR_CUDA_ROLLED _Pragma("unroll 1")
 #define MR_CUDA_SHARED(type, name, extents) __shared__ type name extents
 #define MR_CUDA_SHARED_DYNAMIC(type, name)                        \
   extern __shared__ __align__(128) unsigned char mr_cuda_bytes[]; \

@@ -6,21 +6,33 @@
 
 namespace {
 
+/* Of x, or of x + added, which then is written to `sum` and read from there: each thread reads
+ * what it wrote itself. */
 template <typename T>
 struct forward {
   typedef typename mr_cuda_sum<T>::type A;
   int64_t cols;
-  A epsilon, share; /* 1 / cols */
-  const T *x, *w, *b;
-  T *y;
+  A epsilon;
+  const T *x, *added, *w, *b;
+  T *sum, *y;
   A *mean, *rstd;
+
+  template <typename Line>
+  __device__ void add(const Line &line, int64_t at) const {
+    for (int64_t col = at + line.thread; col < at + cols; col += Line::width) {
+      sum[col] = mr_down<T>(mr_up(x[col]) + mr_up(added[col]));
+    }
+  }
+
   template <typename Line>
   __device__ void operator()(const Line &line, int64_t row) const {
-    const T *from = x + row * cols;
+    const T *from = (added == NULL ? x : sum) + row * cols;
     T *to = y + row * cols;
-    A sum = 0, squares = 0;
-    for (int64_t col = line.thread; col < cols; col += Line::width) sum += mr_up(from[col]);
-    const A middle = line.sum(sum) * share;
+    const A share = 1 / (A)(cols > 1 ? cols : 1);
+    A plain = 0, squares = 0;
+    if (added != NULL) add(line, row * cols);
+    for (int64_t col = line.thread; col < cols; col += Line::width) plain += mr_up(from[col]);
+    const A middle = line.sum(plain) * share;
     for (int64_t col = line.thread; col < cols; col += Line::width) {
       const A off = mr_up(from[col]) - middle;
       squares += off * off;
@@ -37,18 +49,20 @@ struct forward {
   }
 };
 
-template <typename A>
-A share_of(int64_t cols) {
-  return 1 / (A)mr_cuda_max(1, cols);
+template <typename T>
+int add_layer_norm(const mr_launch *l, int64_t rows, int64_t cols, double epsilon, const void *a,
+                   const void *b, const void *w, const void *bias, void *sum, void *y, void *mean,
+                   void *rstd) {
+  typedef typename mr_cuda_sum<T>::type A;
+  return mr_cuda_lines(l, rows, cols,
+                       forward<T>{cols, (A)epsilon, (const T *)a, (const T *)b, (const T *)w,
+                                  (const T *)bias, (T *)sum, (T *)y, (A *)mean, (A *)rstd});
 }
 
 template <typename T>
 int layer_norm(const mr_launch *l, int64_t rows, int64_t cols, double epsilon, const void *x,
                const void *w, const void *b, void *y, void *mean, void *rstd) {
-  typedef typename mr_cuda_sum<T>::type A;
-  return mr_cuda_lines(l, rows, cols,
-                       forward<T>{cols, (A)epsilon, share_of<A>(cols), (const T *)x, (const T *)w,
-                                  (const T *)b, (T *)y, (A *)mean, (A *)rstd});
+  return add_layer_norm<T>(l, rows, cols, epsilon, x, NULL, w, b, NULL, y, mean, rstd);
 }
 
 /* With g = dy w and h = (x - mean) rstd: dx = or += rstd (g - mean of g - h (mean of g h)). dx may
@@ -113,7 +127,7 @@ int layer_norm_backward(const mr_launch *l, int fresh, int64_t rows, int64_t col
     error = mr_cuda_column_sums<A>(l, rows, cols, mr_cuda_element<T>{cols, up}, (A *)db);
   }
   if (error != 0 || dx == NULL) return error; /* dx last, since it may be dy */
-  const A share = share_of<A>(cols);
+  const A share = 1 / (A)mr_cuda_max(1, cols);
   if (fresh) {
     return mr_cuda_lines(l, rows, cols,
                          backward<T, true>{cols, share, from, weights, means, rstds, up, (T *)dx});
@@ -125,6 +139,7 @@ int layer_norm_backward(const mr_launch *l, int fresh, int64_t rows, int64_t col
 template <typename T>
 void rows(mr_kernels *k) {
   k->layer_norm = layer_norm<T>;
+  k->add_layer_norm = add_layer_norm<T>;
   k->layer_norm_backward = layer_norm_backward<T>;
 }
 

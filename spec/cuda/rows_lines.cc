@@ -20,6 +20,12 @@ static void layer_norm_case(bench<T> &b, int64_t rows, int64_t cols) {
                 return row(l, rows, cols, 1e-5, at(x), at(w), at(added), at(y), at(mean), at(rstd));
               });
   }
+  array *other = &b.reals(rows * cols), *sum = &b.unset(rows * cols);
+  b.compare("add_layer_norm", &mr_kernels::add_layer_norm, 30, {sum, y, mean, rstd},
+            [=](auto row, auto l, auto at) {
+              return row(l, rows, cols, 1e-5, at(x), at(other), at(w), at(bias), at(sum), at(y),
+                         at(mean), at(rstd));
+            });
   array *up = &b.reals(rows * cols), *dx = &b.reals(rows * cols);
   array *dw = &b.wides(cols), *db = &b.wides(cols);
   array *middle = &b.wides(rows), *factor = &b.wides(rows, 3);
