@@ -3,9 +3,9 @@
 local core = require "marea.core"
 local launch = require "marea.launch"
 
--- Those of kind sharding (B53, B54, B56, B57, B58, B59) wait for parallel modes, B36 for bf16.
+-- Those of kind sharding (B53, B54, B56, B57, B58, B59) wait for parallel modes.
 local ids = [[B01 B02 B05 B08 B09 B11 B13 B14 B15 B17 B18 B19 B20 B22 B23 B25 B27 B31 B32 B33 B34
-              B35 B38 B39 B40 B41 B43 B44 B46 B48 B49 B51 B52]]
+              B35 B36 B38 B39 B40 B41 B43 B44 B46 B48 B49 B51 B52]]
 
 -- The lines of a folder's spec files.
 local function lines_of(folder)
