@@ -28,7 +28,10 @@ end
 --- The device that was asked for on the command line or by the program that started this one; nil
 --- when nothing was said.
 ---@return string? name
-function device.asked() return given or os.getenv(device.variable) end
+function device.asked()
+  local named = os.getenv(device.variable)
+  return given or named ~= "" and named or nil
+end
 
 --- Whether ranks may share a GPU.
 ---@return boolean

@@ -17,8 +17,11 @@ local function run(set, words, ranks)
   local folder <close> = scratch.folder()
   local path = folder.path .. "/script.lua"
   scratch.write(path, script)
+  local variables = { MAREA_DEVICE = "", MAREA_SHARE_GPU = "" } -- whatever these specs run on
+  for name, value in pairs(set) do variables[name] = value end
   for i, word in ipairs(words) do words[i] = word:gsub("SCRIPT", path):gsub("OUT", folder.path) end
-  return launch.run({ ranks = ranks, threads = ranks and 1, set = set, time_limit = 60 }, words)
+  return launch.run({ ranks = ranks, threads = ranks and 1, set = variables, time_limit = 60 },
+                    words)
 end
 
 local function refused(message, set, words, ranks)
