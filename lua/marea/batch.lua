@@ -19,17 +19,17 @@ meta.__index = strict.refusal(meta, "a batch", {
 
 local ignored = -100
 
--- Positions (1-based, within the sequence) that have a target, in order.
-local function supervised_positions(corpus, sequence)
-  local positions = {}
+-- Rows of a sequence that have a target, in order; `first` is its first one.
+local function supervised_rows(corpus, sequence, first)
+  local rows = {}
   if sequence.tokens == sequence.length and not sequence.masked then
-    for i = 1, sequence.length do positions[i] = i end
-    return positions
+    for i = 1, sequence.length do rows[i] = first + i - 1 end
+    return rows
   end
   for i, target in ipairs(corpus:targets(sequence.id)) do
-    if target ~= ignored then positions[#positions + 1] = i end
+    if target ~= ignored then rows[#rows + 1] = first + i - 1 end
   end
-  return table.move(positions, (sequence.masked or 0) + 1, #positions, 1, {})
+  return table.move(rows, (sequence.masked or 0) + 1, #rows, 1, {})
 end
 
 -- Removes the targets of positions that a window masks beyond what the corpus does.
@@ -70,8 +70,7 @@ function batch.build(corpus, sequences, options)
   local first = 1
   for i, sequence in ipairs(sequences) do
     if sequence.masked then mask_targets_(made.targets, corpus, sequence, first) end
-    local rows = supervised_positions(corpus, sequence)
-    for j, position in ipairs(rows) do rows[j] = first + position - 1 end
+    local rows = supervised_rows(corpus, sequence, first)
     made.supervised[i] = rows
     made.tokens = made.tokens + #rows
     first = first + (padded_length or sequence.length)
@@ -92,18 +91,32 @@ function batch.release(made)
   for _, name in ipairs(tensor_names) do batch.end_tensor(made[name]) end
 end
 
---- A tensor of one value per row from values per supervised position; 0 elsewhere.
+-- The value that all rows have, where all are supervised and alike.
+local function common_value(made, values)
+  if made.tokens ~= made.rows then return nil end
+  for _, value in ipairs(values) do
+    if type(value) == "table" or value ~= values[1] then return nil end
+  end
+  return values[1]
+end
+
+--- A tensor of one value per row, `share` times that of its supervised position; 0 elsewhere.
 ---@param made marea.Batch
 ---@param dtype "f32"|"f64"
----@param value fun(sequence: integer, position: integer): number both by their number, from 1
+---@param values (number|number[])[] of each sequence: one of all its positions, or one of each
+---@param share number
 ---@return marea.tensor tensor [rows]
-function batch.per_position(made, dtype, value)
-  local values = {}
-  for row = 1, made.rows do values[row] = 0 end
+function batch.per_position(made, dtype, values, share)
+  local common = common_value(made, values)
+  if common then return core.full({ made.rows }, common * share, dtype) end
+  local list = {}
+  for row = 1, made.rows do list[row] = 0 end
   for s, rows in ipairs(made.supervised) do
-    for j, row in ipairs(rows) do values[row] = value(s, j) end
+    local value = values[s]
+    local single = type(value) == "number" and value * share
+    for j, row in ipairs(rows) do list[row] = single or value[j] * share end
   end
-  return core.from(values, dtype, { made.rows })
+  return core.from(list, dtype, { made.rows })
 end
 
 return batch

@@ -33,7 +33,9 @@ end
 ---@return marea.tensor sum an f64 scalar
 function loss.supervised_sum(value, made)
   if made.tokens == made.rows then return value:deferred_total() end
-  local counts = batch.per_position(made, value:dtype(), function() return 1 end)
+  local ones = {}
+  for i = 1, #made.sequences do ones[i] = 1 end
+  local counts = batch.per_position(made, value:dtype(), ones, 1)
   return value:detach():multiply(counts):deferred_total()
 end
 

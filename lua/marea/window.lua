@@ -253,10 +253,7 @@ local function weights_of_term(self, made, t)
     for s, sequence in ipairs(made.sequences) do
       of_sequence[s] = units.of_sequence(self, term, sequence)
     end
-    return batch.per_position(made, dtype, function(s, j)
-      local weights = of_sequence[s]
-      return (type(weights) == "table" and weights[j] or weights) * share
-    end)
+    return batch.per_position(made, dtype, of_sequence, share)
   end
   local values = {}
   if term.unit == "sequence" then

@@ -8,7 +8,6 @@ local fault = require "marea.fault"
 local kind = require "marea.kind"
 local form = require "marea.form"
 local json = require "marea.json"
-local memory = require "marea.corpus.memory"
 local split = require "marea.corpus.split"
 
 local sequences = {}
@@ -61,7 +60,7 @@ end
 ---@field offsets marea.tensor i64 [sequences + 1]
 ---@field split marea.tensor i32 [sequences] 0 training, 1 validation, 2 test
 ---@field columns marea.Column[]
----@field source marea.Memory|marea.corpus
+---@field source marea.corpus
 
 --- Makes the tensors of a list of sequences.
 --- Errors, code 2: lists that do not match, ids outside the vocabulary, unknown splits.
@@ -77,14 +76,15 @@ function sequences.hold(list, vocabulary)
     table.move(sequence.targets, 1, #sequence.targets, #targets + 1, targets)
     offsets[i + 1], codes[i] = #inputs, split.code(sequence.split)
   end
-  return {
+  local held = {
     inputs = core.host.from(inputs, "i32", { #inputs }),
     targets = core.host.from(targets, "i32", { #targets }),
     offsets = core.host.from(offsets, "i64", { #offsets }),
     split = core.host.from(codes, "i32", { #codes }),
     columns = columns.from_sequences(list),
-    source = memory.new(list),
   }
+  held.source = core.corpus_over(held.inputs, held.targets, held.offsets, held.split)
+  return held
 end
 
 --- The rows of a corpus: one table per sequence, in the order of ids.
