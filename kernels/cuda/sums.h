@@ -23,7 +23,7 @@ __device__ inline A mr_warp_max(A value) {
 }
 
 /* The sum over a block of `threads` threads in one dimension, for each of them. All of them come
- * here; a barrier must lie between two calls with the same type. */
+ * here; it ends in a barrier, so that it can be called again. */
 template <int threads, typename A>
 __device__ inline A mr_block_sum(A value) {
   MR_CUDA_SHARED(A, partial, [threads / 32]);
@@ -33,10 +33,11 @@ __device__ inline A mr_block_sum(A value) {
   A sum = partial[0];
   MR_CUDA_UNROLL
   for (int i = 1; i < threads / 32; i++) sum += partial[i];
+  __syncthreads();
   return sum;
 }
 
-/* Likewise the greatest value, NaNs passed over; a barrier must lie between two calls. */
+/* Likewise the greatest value, NaNs passed over; but a barrier must lie between two calls. */
 template <int threads, typename A>
 __device__ inline A mr_block_max(A value) {
   MR_CUDA_SHARED(A, partial, [threads / 32]);

@@ -54,6 +54,7 @@ struct block {
   unsigned begun, ended, waiting;
   unsigned ready[MAX_THREADS];
   unsigned ready_count;
+  bool deep; /* one warp runs as far as it can while the others stand; else all of them mix */
   unsigned current;
   bool failed;
 };
@@ -207,8 +208,9 @@ fiber *next() {
     record_standstill();
     return &outside;
   }
-  if (may_begin && (running.ready_count == 0 || draw(2) == 0)) return fresh();
-  const unsigned pick = (unsigned)draw(running.ready_count);
+  if (may_begin && (running.ready_count == 0 || (!running.deep && draw(2) == 0))) return fresh();
+  const unsigned last = running.ready_count - 1;
+  const unsigned pick = running.deep ? last : (unsigned)draw(running.ready_count);
   const unsigned index = running.ready[pick];
   running.ready[pick] = running.ready[--running.ready_count];
   go_on(index);
@@ -249,6 +251,7 @@ void restart_fibers() {
 void begin_block() {
   running.begun = running.ended = running.waiting = running.ready_count = 0;
   running.rotation = (unsigned)draw(running.count);
+  running.deep = draw(2) == 0;
   for (unsigned i = 0; i < running.count; i++) {
     thread &t = running.threads[i];
     t.ended = false;
@@ -363,7 +366,10 @@ void meet_block(place at) {
     }
     note_barrier(at);
     running.waiting = 0;
-    for (unsigned i = 0; i < running.count && !running.failed; i++) make_ready(i);
+    const unsigned first = (unsigned)draw(running.count / LANES + 1) * LANES;
+    for (unsigned i = 0; i < running.count && !running.failed; i++) {
+      make_ready(first + i < running.count ? first + i : first + i - running.count);
+    }
   }
   leave(t.on);
 }

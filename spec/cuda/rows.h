@@ -213,7 +213,10 @@ void bench<T>::compare_calls(const char *name, double scale, const std::vector<a
   r.comparisons++;
   const contents before = all();
   contents expected = all_wide(), first;
-  for (size_t i = 0; i < arrays.size(); i++) arrays[i]->cpu = expected[i].data();
+  for (size_t i = 0; i < arrays.size(); i++) {
+    expected[i].reserve(1); /* an address for empty ones too */
+    arrays[i]->cpu = expected[i].data();
+  }
   const int cpu_error = on_cpu();
   for (uint64_t seed : r.seeds) {
     mr_host_seed(seed);
