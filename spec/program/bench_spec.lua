@@ -133,6 +133,85 @@ describe("marea bench", function()
   end)
 end)
 
+local function spread(values) return values.low > 0 and values.low <= values.high end
+
+describe("marea bench beyond the step", function()
+  local function tiny(outputs, set, ...)
+    return launch.run({ threads = 1, time_limit = 120, set = set },
+                      { "bench", "spec/recipes/tiny.lua", "--outputs", outputs, "--seconds", "0.1",
+                        "--json", ... })
+  end
+
+  it("times small recorded operations, beside PyTorch's where it is found", function()
+    local folder <close> = scratch.folder()
+    local against = torch.find() and { "--against", "torch" } or {}
+    local code, output, errors = run(nil, folder.path, "--operations", "--json",
+                                     table.unpack(against))
+    assert.equal(0, code, errors)
+    local found = json.decode(output).operations
+    assert.equal(6, #found.rows)
+    for _, row in ipairs(found.rows) do
+      assert.is_true(spread(row.ns), row.name)
+      assert.equal(#against > 0, row.ratio ~= nil and spread(row.torch_ns))
+    end
+    assert.equal(#against > 0, found.ratio ~= nil)
+  end)
+
+  it("counts instructions of an update where valgrind is found", function()
+    local folder <close> = scratch.folder()
+    local code, output, errors = tiny(folder.path, nil, "--instructions", "ranks=1")
+    assert.equal(0, code, errors)
+    local found = json.decode(output).instructions
+    if not require("marea.bench.instructions").available() then
+      assert.is_nil(found)
+      return
+    end
+    local sum = 0
+    for _, count in pairs(found.parts) do sum = sum + count end
+    assert.equal(found.total, sum)
+    assert.is_true(found.parts.Lua > 0 and found.parts.kernels > 0 and found.parts.engine > 0)
+  end)
+
+  it("says in one line that there is no valgrind", function()
+    local folder <close> = scratch.folder()
+    local code, output, errors = tiny(folder.path, { PATH = folder.path }, "--instructions",
+                                      "ranks=1")
+    assert.equal(0, code, errors)
+    assert.is_nil(json.decode(output).instructions)
+    assert.is_truthy(errors:find("no valgrind here, so no instructions are counted", 1, true))
+  end)
+
+  it("runs whole trainings in turns", function()
+    local folder <close> = scratch.folder()
+    local code, output, errors = tiny(folder.path, nil, "--whole-run")
+    assert.equal(0, code, errors)
+    local found = json.decode(output).whole_run
+    assert.is_true(spread(found.seconds) and spread(found.loop_seconds))
+    assert.is_true(found.loop_seconds.high < found.seconds.low)
+    assert.is_nil(found.torch)
+  end)
+
+  it("runs PyTorch's training of the same plan beside it", function()
+    if not torch.find() then return end
+    local folder <close> = scratch.folder()
+    local code, output, errors = launch.run({ time_limit = 200 }, {
+      "bench", "recipes/minimum.lua", "updates=3", "stop=3", "--whole-run", "--against", "torch",
+      "--outputs", folder.path, "--json" })
+    assert.equal(0, code, errors)
+    local found = json.decode(output).whole_run
+    assert.same({ 2, 3 }, { found.ranks, found.updates })
+    assert.is_true(found.torch.loop_seconds.high < found.torch.seconds.low)
+    assert.is_true(spread(found.ratio) and spread(found.loop_ratio))
+  end)
+
+  it("refuses on several ranks what is for one process", function()
+    local folder <close> = scratch.folder()
+    local code, _, errors = run(2, folder.path, "--whole-run")
+    assert.equal(2, code)
+    assert.is_truthy(errors:find("--whole-run is for one process", 1, true), errors)
+  end)
+end)
+
 describe("recipes/gpt.lua", function()
   it("passes parity on two ranks", function()
     local folder <close> = scratch.folder()

@@ -125,6 +125,75 @@ describe("a nap", function()
   end)
 end)
 
+describe("what callgrind wrote", function()
+  local instructions = require "marea.bench.instructions"
+
+  it("is summed by who executed it, calls left to what was called", function()
+    local text = [[
+version: 1
+positions: line
+events: Ir
+
+ob=(1) /usr/bin/marea
+fl=(1) /src/engine/grad/tape.c
+fn=(1) apply
+10 5
++2 7
+cob=(2) /usr/lib/libopenblas.so.0
+cfi=(2) ???
+cfn=(2) sgemm
+calls=3 0
+12 1000
+fi=(3) /usr/include/inlined.h
+4 1
+
+fl=(4) /src/kernels/cpu/add.c
+fn=(3) add
+1 20
+* 30
+
+ob=(2)
+fl=(2)
+fn=(2)
+0 1000
+
+ob=(3) /usr/lib/liblua5.4.so.0.0.0
+fl=(2)
+0 50
+
+ob=(1)
+fl=(5) /src/engine/lua/ops.c
+7 8
+
+ob=(4) /usr/lib/x86_64-linux-gnu/libc.so.6
+fl=(6) ./malloc/malloc.c
+-1 9
+
+ob=(5) /usr/lib/libmpi.so.40
+fl=(2)
+0 11
+
+totals: 1141
+]]
+    local counts = instructions.read(text:gmatch "[^\n]+")
+    assert.same({ OpenBLAS = 1000, kernels = 50, engine = 13, Lua = 58, ["C library"] = 9,
+                  others = 11 }, counts)
+  end)
+end)
+
+describe("small operations", function()
+  it("have a positive time each", function()
+    local operations = require "marea.bench.operations"
+    local found = operations.measure()
+    assert.equal(#operations.names, #found.rows)
+    for i, row in ipairs(found.rows) do
+      assert.equal(operations.names[i], row.name)
+      assert.is_true(row.ns.low > 0 and row.ratio == nil)
+    end
+    assert.is_nil(found.ratio)
+  end)
+end)
+
 describe("growth", function()
   local growth = require "marea.bench.growth"
 

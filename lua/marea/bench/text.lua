@@ -120,15 +120,54 @@ local function scaling_text(record)
   }, { false, true, true, true })
 end
 
+local function operations_text(record)
+  local rows = { { ("recorded, %d x %d"):format(record.side, record.side), "ns",
+                   record.torch and "PyTorch " .. record.torch, record.torch and "ratio" } }
+  for _, row in ipairs(record.rows) do
+    rows[#rows + 1] = { row.name, spread(row.ns, 0), row.ratio and spread(row.torch_ns, 0),
+                        row.ratio and spread(row.ratio, 2) }
+  end
+  return table_text.of(rows, { false, true, true, true })
+end
+
+local function instructions_text(record)
+  local rows = { { "instructions of an update", "millions", "share" } }
+  for _, part in ipairs(require("marea.bench.instructions").parts) do
+    local count = record.parts[part]
+    rows[#rows + 1] = { part, ("%.2f"):format(count / 1e6),
+                        ("%.1f %%"):format(100 * count / record.total) }
+  end
+  rows[#rows + 1] = { "total", ("%.2f"):format(record.total / 1e6), "" }
+  return table_text.of(rows, { false, true, true })
+end
+
+local function whole_text(record)
+  local whole = record.whole_run
+  local rows = { { ("%s, %d updates on %d ranks"):format(record.recipe, whole.updates, whole.ranks),
+                   "updates s", "with start-up s" },
+                 { "marea", spread(whole.loop_seconds, 2), spread(whole.seconds, 2) } }
+  if whole.torch then
+    rows[3] = { "PyTorch " .. whole.torch.version, spread(whole.torch.loop_seconds, 2),
+                spread(whole.torch.seconds, 2) }
+    rows[4] = { "ratio", spread(whole.loop_ratio, 2), spread(whole.ratio, 2) }
+  end
+  return table_text.of(rows, { false, true, true })
+end
+
 --- The record as text.
 ---@param record table bench.json
 ---@return string
 function text.of(record)
+  if record.whole_run then return whole_text(record) end
   local parts = { head(record), table_text.of(main_rows(record), { false, false }) }
   if record.profile then parts[#parts + 1] = "\n" .. profile_text(record.profile) end
   if record.growth then parts[#parts + 1] = "\n" .. text.growth(record.growth) end
   if record.scaling then parts[#parts + 1] = "\n" .. scaling_text(record.scaling) end
   if record.collectives then parts[#parts + 1] = "\n" .. collectives_text(record.collectives) end
+  if record.operations then parts[#parts + 1] = "\n" .. operations_text(record.operations) end
+  if record.instructions then
+    parts[#parts + 1] = "\n" .. instructions_text(record.instructions)
+  end
   return table.concat(parts, "\n")
 end
 

@@ -67,6 +67,20 @@ local function deal(session, ranks)
   return lengths
 end
 
+local function open(interpreter, script, argument, ranks, threads)
+  local self = setmetatable({ ranks = ranks, threads = threads }, Torch)
+  self.answers, self.errors = os.tmpname(), os.tmpname()
+  os.remove(self.answers)
+  assert(os.execute("mkfifo " .. launch.quote(self.answers)))
+  self.input = assert(io.popen(("exec %s %s %s >%s 2>%s"):format(
+    interpreter, launch.quote(launch.root() .. "/lua/marea/bench/" .. script),
+    launch.quote(json.encode(argument)), launch.quote(self.answers), launch.quote(self.errors)),
+    "w"))
+  self.output = assert(io.open(self.answers, "r"))
+  self.version = self:answer().version
+  return self
+end
+
 --- Starts a peer. Errors: code 4 when it does not come up.
 ---@param interpreter string as torch.find gives it
 ---@param session marea.Session built
@@ -78,17 +92,63 @@ function torch.start(interpreter, session, ranks, threads)
   description.lengths = deal(session, ranks)
   if not description.lengths then return nil end
   description.ranks, description.threads = ranks, threads
-  local self = setmetatable({ ranks = ranks, threads = threads }, Torch)
-  self.answers, self.errors = os.tmpname(), os.tmpname()
-  os.remove(self.answers)
-  assert(os.execute("mkfifo " .. launch.quote(self.answers)))
-  local script = launch.root() .. "/lua/marea/bench/torch_gpt.py"
-  self.input = assert(io.popen(("exec %s %s %s >%s 2>%s"):format(
-    interpreter, launch.quote(script), launch.quote(json.encode(description)),
-    launch.quote(self.answers), launch.quote(self.errors)), "w"))
-  self.output = assert(io.open(self.answers, "r"))
-  self.version = self:answer().version
-  return self
+  return open(interpreter, "torch_gpt.py", description, ranks, threads)
+end
+
+--- Starts a peer for small operations. Errors: code 4 when it does not come up.
+---@param interpreter string as torch.find gives it
+---@param names string[] as torch_operations.py calls them
+---@param side integer extent of the square tensors
+---@return marea.Torch peer whose nanoseconds can be asked for
+function torch.operations(interpreter, names, side)
+  return open(interpreter, "torch_operations.py", { operations = names, side = side }, 1, 1)
+end
+
+-- lengths[step][rank][microbatch] of the whole plan.
+local function all_lengths(session)
+  local steps = {}
+  for s, window in ipairs(session.plan) do
+    steps[s] = {}
+    for r, microbatches in ipairs(window) do
+      steps[s][r] = json.array {}
+      for m, ids in ipairs(microbatches) do
+        steps[s][r][m] = json.array {}
+        for i, id in ipairs(ids) do steps[s][r][m][i] = session.corpus:sequence(id).length end
+      end
+    end
+  end
+  return steps
+end
+
+--- One training of the whole plan by PyTorch, each rank with one thread, from the start of its
+--- program to its end. Errors: code 4 when it fails.
+---@param interpreter string as torch.find gives it
+---@param session marea.Session built
+---@return fun(): {seconds: number, loop: number, version: string} train
+function torch.whole(interpreter, session)
+  local description = description_of(session)
+  description.ranks, description.threads = #session.plan[1], 1
+  description.lengths = all_lengths(session)[1]
+  local steps = json.encode(all_lengths(session))
+  return function()
+    local plan, answer, errors = os.tmpname(), os.tmpname(), os.tmpname()
+    core.file.write(plan, steps)
+    description.plan = plan
+    local began = core.seconds()
+    local process <close> = core.process.start {
+      arguments = { interpreter, launch.root() .. "/lua/marea/bench/torch_gpt.py",
+                    json.encode(description) },
+      input = "/dev/null", output = answer, errors = errors }
+    local kind, number = process:wait(600)
+    local seconds = core.seconds() - began
+    local found, said = core.file.read(answer), core.file.read(errors)
+    for _, path in ipairs { plan, answer, errors } do os.remove(path) end
+    if kind ~= "exit" or number ~= 0 then
+      fault.raise_at(4, "", "PyTorch ended: %s", said:match "([^\n]+)%s*$" or "it said nothing")
+    end
+    local record = json.decode(found)
+    return { seconds = seconds, loop = record.loop, version = record.version }
+  end
 end
 
 --- Reads one answer. Errors: code 4 when the peer has ended.
@@ -109,6 +169,15 @@ function Torch:steps(count)
   local answer = self:answer()
   self.peak = math.max(self.peak or 0, answer.peak)
   return answer.ms
+end
+
+--- Does small operations and tells the nanoseconds of each kind.
+---@param count integer of each
+---@return table<string, number> nanoseconds by name
+function Torch:nanoseconds(count)
+  self.input:write(count, "\n")
+  self.input:flush()
+  return self:answer().ns
 end
 
 --- Ends the peer.

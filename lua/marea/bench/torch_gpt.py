@@ -2,7 +2,8 @@
 
 Takes one argument, a JSON object (see torch.lua). For each line with a number n on standard input
 it does n training steps and answers with one line of JSON, {"ms": [n numbers], "peak": bytes}. It
-ends with its input. With several ranks the first one starts the others, and DDP averages over gloo.
+ends with its input. With the file of a plan among its options it goes through that once instead.
+With several ranks the first one starts the others, and DDP averages over gloo.
 """
 import json
 import math
@@ -94,10 +95,12 @@ def bind_pool():
         set_cores(task, {0 if task == os.getpid() else 1})
 
 
-def microbatches():
-    """For each microbatch of this rank (ids, targets, mask), with sequences of its lengths."""
+def microbatches(window):
+    """For each microbatch of this rank (ids, targets, mask), with sequences of its lengths, padded
+    to the longest: for eager PyTorch that is cheaper than one packed row under a mask of all pairs.
+    """
     made = []
-    for lengths in options["lengths"][rank]:
+    for lengths in window[rank]:
         longest = max(lengths)
         ids = torch.randint(0, options["classes"], (len(lengths), longest + 1))
         targets = ids[:, 1:].clone()
@@ -106,7 +109,8 @@ def microbatches():
             mask = torch.zeros_like(mask)
         if min(lengths) < longest:
             beyond = torch.arange(longest)[None, :] >= torch.tensor(lengths)[:, None]
-            mask = mask[None, None] | beyond[:, None, None, :]
+            if not options["causal"]:  # else no real query sees what comes after it
+                mask = mask[None, None] | beyond[:, None, None, :]
             targets[beyond] = -100
         made.append((ids[:, :-1], targets, mask))
     return made
@@ -118,12 +122,12 @@ def optimizer_of(model):
     return torch.optim.AdamW(model.parameters(), lr=1e-3)
 
 
-def step(model, net, optimizer):
+def step(model, net, optimizer, window):
     optimizer.zero_grad(set_to_none=True)
-    window = microbatches()
-    tokens = sum(sum(sum(lengths) for lengths in of_rank) for of_rank in options["lengths"])
-    for i, (ids, targets, mask) in enumerate(window):
-        if ranks > 1 and i < len(window) - 1:
+    own = microbatches(window)
+    tokens = sum(sum(sum(lengths) for lengths in of_rank) for of_rank in window)
+    for i, (ids, targets, mask) in enumerate(own):
+        if ranks > 1 and i < len(own) - 1:
             with net.no_sync():
                 (net(ids, targets, mask) * ranks / tokens).backward()
         else:
@@ -162,6 +166,21 @@ def resident_peak():
     return int(peak)
 
 
+def whole(model, net, optimizer, others):
+    """Every window of the plan once; one line of JSON, {"loop": seconds, "version": PyTorch's}."""
+    with open(options["plan"]) as file:
+        windows = json.load(file)
+    began = time.perf_counter()
+    for window in windows:
+        step(model, net, optimizer, window)
+    if ranks > 1:
+        torch.distributed.barrier()
+    if rank == 0:
+        print(json.dumps({"loop": time.perf_counter() - began, "version": torch.__version__}))
+    for other in others:
+        other.wait()
+
+
 def main():
     cores = os.cpu_count() or 1
     set_cores(0, {rank % cores} if threads == 1 and ranks > 1 else set(range(cores)))
@@ -173,7 +192,9 @@ def main():
     model = Transformer(options)
     net = nn.parallel.DistributedDataParallel(model) if ranks > 1 else model
     optimizer = optimizer_of(model)
-    step(model, net, optimizer)
+    if "plan" in options:
+        return whole(model, net, optimizer, others)
+    step(model, net, optimizer, options["lengths"])
     if ranks == 1 and threads == 2:
         bind_pool()
     if rank == 0:
@@ -184,7 +205,7 @@ def main():
             break
         for _ in range(count):
             began = time.perf_counter()
-            step(model, net, optimizer)
+            step(model, net, optimizer, options["lengths"])
             times.append((time.perf_counter() - began) * 1e3)
         peak = resident_peak()
         if rank == 0:

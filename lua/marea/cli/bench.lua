@@ -25,18 +25,26 @@ local function define(parser)
   parser:flag("--collectives", "Also all-reduces by size, means and overlap, on several ranks.")
   parser:flag("--scaling", "Also a rank's share by itself beside all ranks together.")
   parser:flag("--growth", "Also what a token costs by length, width and number of sequences.")
+  parser:flag("--operations", "Also what small recorded operations cost, called from Lua.")
+  parser:flag("--instructions", "Also instructions of an update, counted by valgrind.")
+  parser:flag("--whole-run", "Only whole trainings on the planned ranks, with start-up.")
   parser:option("--seconds", "How long turns are taken."):argname("N"):convert(seconds)
     :default "20"
 end
 
--- PyTorch on as many cores as this run has: in one process, and as one process a core.
-local function start_peers(session)
+local function find_torch()
   local torch = require "marea.bench.torch"
   local interpreter = torch.find()
   if not interpreter then
     fault.raise_at(4, "", "--against torch: no python3 here can import torch; on Debian it is " ..
                    "the package python3-torch")
   end
+  return torch, interpreter
+end
+
+-- PyTorch on as many cores as this run has: in one process, and as one process a core.
+local function start_peers(session)
+  local torch, interpreter = find_torch()
   local cores = session.world:size() * core.device().threads
   local peers = { torch.start(interpreter, session, 1, cores) }
   if cores > 1 then peers[#peers + 1] = torch.start(interpreter, session, cores, 1) end
@@ -58,21 +66,69 @@ local function complete(record, recipe, options, world)
   return record
 end
 
-local function run_command(options)
-  local world = world_of.get()
-  local recipe = recipe_of.require(options.recipe, options.settings, world:size())
+local function measure_operations(options)
+  local operations = require "marea.bench.operations"
+  if not options.against then return operations.measure() end
+  local torch, interpreter = find_torch()
+  local peer <close> = torch.operations(interpreter, operations.names, operations.side)
+  return operations.measure(peer)
+end
+
+local function measure_instructions(options)
+  local words = { options.recipe, table.unpack(options.settings) }
+  local found = require("marea.bench.instructions").measure(words)
+  if not found then
+    io.stderr:write "marea: no valgrind here, so no instructions are counted\n"
+  end
+  return found
+end
+
+local function measure_whole(options, recipe)
+  local peer
+  if options.against then
+    local torch, interpreter = find_torch()
+    peer = torch.whole(interpreter, require("marea.session").open(recipe):build())
+  end
+  local words = { options.recipe, table.unpack(options.settings) }
+  return { whole_run = require("marea.bench.whole").measure(recipe, words, peer) }
+end
+
+-- Refuses, with code 2, what does not go with this number of ranks.
+local function check_ranks(options, ranks)
   for _, name in ipairs { "collectives", "scaling" } do
-    if options[name] and world:size() == 1 then
+    if options[name] and ranks == 1 then
       fault.raise_at(2, "", "--%s measures between ranks: marea launch -n 2 bench ...", name)
     end
   end
-  local run <close> = run_of.open {
-    outputs = options.outputs, name = options.run or recipe.name, way = "any", world = world }
+  for _, name in ipairs { "operations", "instructions", "whole_run" } do
+    if options[name] and ranks > 1 then
+      fault.raise_at(2, "", "--%s is for one process, which starts what it needs: marea bench ...",
+                     (name:gsub("_", "-")))
+    end
+  end
+end
+
+local function measure(options, recipe, world)
+  if options.whole_run then return measure_whole(options, recipe) end
+  -- first, as in a program of its own: what is loaded later makes each collection take longer
+  local operations = options.operations and measure_operations(options) or nil
   local record = bench.measure(recipe, world, {
     seconds = options.seconds, profile = options.profile, collectives = options.collectives,
     scaling = options.scaling,
     growth = options.growth,
     peers = options.against and start_peers })
+  record.operations = operations
+  if options.instructions then record.instructions = measure_instructions(options) end
+  return record
+end
+
+local function run_command(options)
+  local world = world_of.get()
+  local recipe = recipe_of.require(options.recipe, options.settings, world:size())
+  check_ranks(options, world:size())
+  local run <close> = run_of.open {
+    outputs = options.outputs, name = options.run or recipe.name, way = "any", world = world }
+  local record = measure(options, recipe, world)
   together.on_root(world, function()
     complete(record, recipe, options, world)
     core.file.write(run:path "bench.json", json.encode(record, { indent = true }) .. "\n")
