@@ -21,6 +21,18 @@ static inline void mr_column_block(int64_t rows, int64_t cols, int64_t count,
   }
 }
 
+/* The same, and the same bits, for any count, on the thread that calls. */
+static inline void mr_column_range(int64_t rows, int64_t cols, int64_t count, const real *x,
+                                   real *total) {
+  for (int64_t top = 0; top < rows; top += MR_ROW_GROUP) {
+    const int64_t group = mr_min(MR_ROW_GROUP, rows - top);
+    for (int64_t first = 0; first < count; first += MR_COLUMNS) {
+      mr_column_block(group, cols, mr_min(MR_COLUMNS, count - first), x + top * cols + first,
+                      total + first);
+    }
+  }
+}
+
 /* total[cols] += sum of x[rows, cols] over the rows */
 static inline void mr_column_sums(const mr_launch *l, int64_t rows, int64_t cols, const real *x,
                                   real *total) {

@@ -48,7 +48,7 @@ static int backward(const mr_launch *l, int fresh, int64_t rows, int64_t in, int
                                      .c = dx,
                                      .gelu_input = z};
   }
-  if (dw != NULL) {
+  if (dw != NULL && in > 0) {
     products[count++] = (mr_product){.transpose_a = 1,
                                      .m = out,
                                      .n = in,
@@ -57,11 +57,12 @@ static int backward(const mr_launch *l, int fresh, int64_t rows, int64_t in, int
                                      .a = dy,
                                      .b = x,
                                      .beta = 1,
-                                     .c = dw};
+                                     .c = dw,
+                                     .a_sums = db};
+  } else if (db != NULL) {
+    mr_column_sums(l, rows, out, dy, db);
   }
-  const int error = MR_ROW(products)(l, count, products);
-  if (error == 0 && db != NULL) mr_column_sums(l, rows, out, dy, db);
-  return error;
+  return MR_ROW(products)(l, count, products);
 }
 
 int MR_ROW(linear_backward)(const mr_launch *l, int fresh, int64_t rows, int64_t in, int64_t out,

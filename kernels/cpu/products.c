@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "kernels/cpu/columns.h"
 #include "kernels/cpu/gelu.h"
 #include "kernels/cpu/parallel.h"
 
@@ -117,6 +118,9 @@ static void multiply_tile(const mr_product *p, int64_t row, int64_t col, int64_t
 static void work_out(const mr_product *p, const grid *g, int64_t tile) {
   const int64_t row = tile / g->across * g->tile_m, col = tile % g->across * g->tile_n;
   const int64_t m = mr_min(g->tile_m, p->m - row), n = mr_min(g->tile_n, p->n - col);
+  if (p->a_sums != NULL && col == 0) {
+    mr_column_range(p->k, p->m, m, p->a + row, p->a_sums + row);
+  }
   multiply_tile(p, row, col, m, n);
   if (p->gelu != NULL || p->gelu_input != NULL) finish(p, m, n, row * p->n + col);
 }

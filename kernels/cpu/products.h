@@ -7,7 +7,8 @@
 
 /* c[m, n] = alpha op(a) op(b) + beta c; a, b, c contiguous. With a bias [n], each row of c is set
  * to it first (beta is to be 1). While a tile of c is in the cache, `gelu` [m, n] gets gelu(c), or
- * c is multiplied by the derivative of gelu at `gelu_input` [m, n]. */
+ * c is multiplied by the derivative of gelu at `gelu_input` [m, n]. `a_sums` [m] (a transposed)
+ * gets the sums of a over k added, when a is about to be read. */
 typedef struct mr_product {
   int transpose_a, transpose_b;
   int64_t m, n, k;
@@ -18,6 +19,7 @@ typedef struct mr_product {
   const real *bias;
   real *gelu;
   const real *gelu_input;
+  real *a_sums;
 } mr_product;
 
 /* Works out `count` products whose c do not overlap. Extents above INT_MAX are EOVERFLOW. */
