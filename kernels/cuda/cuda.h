@@ -50,7 +50,7 @@
 
 #ifdef MR_CUDA_HOST
 
-#include "cuda_host.h"
+#include <cuda_host.h> /* not of the house: where the build looks decides which it is */
 
 #ifdef __cplusplus
 #define MR_CUDA_UNROLL
