@@ -177,10 +177,20 @@ static void work_out(const mr_attention *a, const head *all, const piece *p, par
   }
 }
 
+/* Whether gradients lie in one array, as they do where q, k and v are one tensor. */
+static int in_one_array(const void *dq, const void *dk, const void *dv) {
+  return (dq != NULL && (dq == dk || dq == dv)) || (dk != NULL && dk == dv);
+}
+
 int MR_ROW(attention_backward)(const mr_launch *l, const mr_attention *a, const void *q,
                                const void *k, const void *v, const void *out, const void *lse,
                                const void *dout, void *dq, void *dk, void *dv) {
   if (a->head_size > MR_HEAD_SIZE_MAX) return ERANGE;
+  if (in_one_array(dq, dk, dv)) { /* copies of keys' gradients would miss what others add */
+    MR_ROW(attention_backward)(l, a, q, k, v, out, lse, dout, dq, NULL, NULL);
+    MR_ROW(attention_backward)(l, a, q, k, v, out, lse, dout, NULL, dk, NULL);
+    return MR_ROW(attention_backward)(l, a, q, k, v, out, lse, dout, NULL, NULL, dv);
+  }
   head all = whole(a, q, k, v);
   all.out = (real *)out;
   all.lse = (real *)lse;

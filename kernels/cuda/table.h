@@ -21,9 +21,10 @@ const mr_kernels *mr_cuda_kernels_bf16(void);
 /* EACH(file) for every kernels/cuda/<file>.cu with rows */
 /* clang-format off */
 #define MR_CUDA_FILES(EACH)                                                                    \
-  EACH(adamw) EACH(add) EACH(argmax) EACH(arrays) EACH(cross_entropy) EACH(dropout)            \
-  EACH(embedding) EACH(gelu) EACH(gemm) EACH(layer_norm) EACH(linear) EACH(multiply)           \
-  EACH(relu) EACH(rms_norm) EACH(sgd) EACH(silu) EACH(softmax) EACH(squared_error) EACH(sum)
+  EACH(adamw) EACH(add) EACH(argmax) EACH(arrays) EACH(attention) EACH(attention_backward)     \
+  EACH(cross_entropy) EACH(dropout) EACH(embedding) EACH(gelu) EACH(gemm) EACH(layer_norm)     \
+  EACH(linear) EACH(multiply) EACH(relu) EACH(rms_norm) EACH(sgd) EACH(silu) EACH(softmax)     \
+  EACH(squared_error) EACH(sum)
 /* clang-format on */
 
 /* The tables that a file puts its rows into. */
