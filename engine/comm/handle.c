@@ -220,18 +220,20 @@ static int has_started(const mr_world *world) {
 static mr_status check_peers(mr_world *world) {
   if (!world->presence) return MR_OK;
   mr_status status = mr_presence_check(world->presence);
-  if (status == MR_OK || !world->first) return status;
+  int busy = mr_nccl_is_busy(world);
+  if (status == MR_OK || (!world->first && !busy)) return status;
   double now = mr_clock_seconds();
   if (world->parting == 0) {
     world->parting = now + PARTING_SECONDS;
     return MR_OK;
   }
-  return has_started(world) && now < world->parting ? MR_OK : status;
+  return (busy || has_started(world)) && now < world->parting ? MR_OK : status;
 }
 
 static mr_status progress(mr_world *world) {
   mr_status status = world->broken;
   if (status != MR_OK) return fail_again(status, world->broken_message);
+  world->moving++;
   for (mr_handle *h = world->first; h && status == MR_OK; h = h->next) {
     if (h->stage != MR_DONE) status = advance(h);
   }
@@ -239,26 +241,19 @@ static mr_status progress(mr_world *world) {
   if (status == MR_OK) status = mr_nccl_watch(world);
   if (status == MR_OK) status = check_peers(world);
   if (status != MR_OK) mr_world_break(world, status);
+  world->moving--;
   return status;
 }
 
-/* A rank that left may have ended its part of what this one waits for, which then still ends. */
-static mr_status check_presence(mr_world *world) {
-  mr_status status = mr_presence_check(world->presence);
-  double now = mr_clock_seconds();
-  if (status != MR_OK && world->parting == 0) world->parting = now + PARTING_SECONDS;
-  if (status != MR_OK) return now < world->parting ? MR_OK : status;
-  status = mr_presence_wait(world->presence, "waits for its GPU", -1);
-  mr_presence_resume(world->presence);
-  return status;
-}
-
+/* Operations go on meanwhile: what the GPU waits for may be another rank's, whose GPU waits for an
+ * operation that this rank has still to start. */
 mr_status mr_world_look(void *owner) {
   mr_world *world = owner;
-  mr_status status = world->broken;
-  if (status != MR_OK) return fail_again(status, world->broken_message);
-  status = mr_nccl_watch(world);
-  if (status == MR_OK && world->presence) status = check_presence(world);
+  if (world->moving || (!world->first && !mr_nccl_is_busy(world))) return MR_OK;
+  MR_TRY(progress(world));
+  if (!world->presence) return MR_OK;
+  mr_status status = mr_presence_wait(world->presence, "waits for its GPU", -1);
+  mr_presence_resume(world->presence);
   if (status != MR_OK) mr_world_break(world, status);
   return status;
 }

@@ -80,7 +80,8 @@ static mr_status new_channels(mr_nccl *nccl, int size, mr_channels **channels) {
   void *block = NULL, *lanes = NULL;
   *channels = NULL;
   MR_TRY(mr_memory_allocate((int64_t)sizeof(mr_channels), &block));
-  mr_status status = mr_memory_allocate_array(2 * size, (int64_t)sizeof(mr_channel), &lanes);
+  mr_status status =
+      mr_memory_allocate_array(INT64_C(2) * size, (int64_t)sizeof(mr_channel), &lanes);
   if (status != MR_OK) {
     mr_memory_release(block);
     return status;
@@ -212,7 +213,7 @@ mr_status mr_comm_use_nccl(mr_group *group, mr_device *device, const char **name
   int wanted = chosen == ALWAYS || (chosen == AUTO && group->size > 1);
   if (!world->nccl) {
     MR_TRY(agree(world->group, wanted, &library, &all, why));
-    if (!all) return MR_OK;
+    if (!all || !library) return MR_OK;
     mr_status status = new_nccl(world, library, device, chosen == ALWAYS);
     if (status != MR_OK) {
       mr_nccl_abort(world);

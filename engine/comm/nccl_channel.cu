@@ -169,6 +169,8 @@ ncclDataType_t type_of(const mr_nccl_call *call) {
       return mr_nccl_has_keys(call) ? ncclInt32 : ncclFloat32;
     case MR_F64:
       return mr_nccl_has_keys(call) ? ncclInt64 : ncclFloat64;
+    case MR_BF16: /* moved, never summed */
+      return ncclBfloat16;
     case MR_I32:
       return ncclInt32;
     default:
@@ -176,7 +178,10 @@ ncclDataType_t type_of(const mr_nccl_call *call) {
   }
 }
 
-size_t bytes_of(mr_dtype dtype) { return dtype == MR_F32 || dtype == MR_I32 ? 4 : 8; }
+size_t bytes_of(mr_dtype dtype) {
+  if (dtype == MR_BF16) return 2;
+  return dtype == MR_F32 || dtype == MR_I32 ? 4 : 8;
+}
 
 ncclRedOp_t operation_of(const mr_nccl_call *call) {
   if (call->reduction == MR_NCCL_MAX) return ncclMax;

@@ -53,7 +53,7 @@ static mr_channel *channel_of(const mr_handle *handle) {
 static int can_move(const mr_handle *handle, const mr_device *device) {
   const mr_record *record = &handle->record;
   if (!device || !mr_group_carrier(handle->group, device)) return 0;
-  if (record->dtype < 0 || record->dtype > MR_I64 || record->count == 0) return 0;
+  if (record->dtype < 0 || record->count == 0) return 0;
   return !mr_record_is_message(record) || record->peer != handle->group->rank;
 }
 

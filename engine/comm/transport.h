@@ -116,6 +116,7 @@ struct mr_world {
   mr_nccl *nccl;            /* between the GPUs of all ranks, or NULL */
   double parting;           /* until when operations may end after a rank has left, or 0 */
   mr_handle *first, **last; /* the queue of all operations that are not done, in post order */
+  int moving;               /* operations are being moved on */
   mr_status broken;         /* not MR_OK: why no operation can succeed any more */
   char *broken_message;
 };
@@ -189,8 +190,8 @@ double mr_window_seconds(void);
 /* Makes every pending and later operation fail with `status` and the recorded message. */
 void mr_world_break(mr_world *world, mr_status status);
 
-/* For a device that is waited for, which may wait for other ranks: fails, and breaks the world,
- * when that can have no end. Moves no operation on. `world` is an mr_world. */
+/* For a device that is waited for, which may wait for other ranks: moves operations on; fails, and
+ * breaks the world, when the wait can have no end. `world` is an mr_world. */
 mr_status mr_world_look(void *world);
 
 #endif

@@ -1,19 +1,15 @@
 /* The record of a GPU: blocks kept in a pool, copies and kernels on one stream. */
-#define _GNU_SOURCE 1
 #include "device/cuda.h"
 
-#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
 #include "device/blocks.h"
 #include "device/cuda_find.h"
+#include "device/cuda_wait.h"
 #include "device/staging.h"
-
-static const double LOOK_SECONDS = 0.005;
 
 typedef struct cuda_device {
   mr_device device; /* first */
@@ -148,40 +144,37 @@ static mr_status read_values(mr_device *device, void *to, const void *from, int6
   return check(c, "a copy from the device", c->library->read(c->cuda, to, from, bytes));
 }
 
-static mr_status wait_for_mark(cuda_device *c, mr_cuda_mark *mark) {
-  const mr_device_watch *watch = &c->device.watch;
-  double next_look = mr_clock_seconds() + LOOK_SECONDS;
-  for (;;) {
-    int error = c->library->mark_passed(c->cuda, mark);
-    if (error != MR_CUDA_NOT_READY) return check(c, "work called before", error);
-    (void)sched_yield();
-    if (mr_clock_seconds() < next_look) continue;
-    MR_TRY(watch->look(watch->owner));
-    next_look = mr_clock_seconds() + LOOK_SECONDS;
-  }
-}
-
 /* Waits, and has somebody look meanwhile whether that can end. */
 static mr_status wait_watched(cuda_device *c) {
   mr_mark *mark = NULL;
+  int error = 0;
   MR_TRY(set_mark(&c->device, &mark));
-  mr_status status = wait_for_mark(c, (mr_cuda_mark *)(void *)mark);
+  mr_status status =
+      mr_cuda_wait(c->library, c->cuda, &c->device, (mr_cuda_mark *)(void *)mark, &error);
   release_mark(&c->device, mark);
-  return status;
+  return status == MR_OK ? check(c, "work called before", error) : status;
 }
 
 static mr_status finish_sync(mr_device *device) {
   cuda_device *c = cuda_of(device);
-  device->waits++;
-  if (device->watch.look) MR_TRY(wait_watched(c));
+  if (device->watch.look)
+    MR_TRY(wait_watched(c));
+  else
+    device->waits++;
   return check(c, "work called before", c->library->finish_sync(c->cuda));
 }
 
 /* Into memory that is not page-locked the driver copies through its own. */
 static mr_status read_sync(mr_device *device, void *to_host, const void *from, int64_t bytes) {
-  if (device->watch.look && bytes > 0) MR_TRY(wait_watched(cuda_of(device)));
+  cuda_device *c = cuda_of(device);
+  if (bytes == 0) return MR_OK;
+  if (!device->watch.look) {
+    MR_TRY(read_values(device, to_host, from, bytes));
+    return finish_sync(device);
+  }
+  MR_TRY(wait_watched(c));
   MR_TRY(read_values(device, to_host, from, bytes));
-  return bytes == 0 ? MR_OK : finish_sync(device);
+  return check(c, "work called before", c->library->finish_sync(c->cuda));
 }
 
 static mr_status copy(mr_device *device, void *to, const void *from, int64_t bytes) {
@@ -268,7 +261,7 @@ static mr_status open_parts(cuda_device *c, int ordinal) {
     return mr_fail(MR_ERROR_ENVIRONMENT, "no memory on %s (%s) to begin with", c->name,
                    c->facts.name);
   MR_TRY(check(c, "opening", error));
-  MR_TRY(mr_staging_new(c->library, c->cuda, &device->waits, &c->staging));
+  MR_TRY(mr_staging_new(c->library, c->cuda, device, &c->staging));
   MR_TRY(mr_blocks_new(&source, &c->blocks));
   MR_TRY(mr_blocks_new(&locked, &c->locked));
   MR_TRY(allocate(device, sizeof(double), 0, &number));

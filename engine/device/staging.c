@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "device/cuda_wait.h"
 
 enum { LEAST = 1 << 16, MOST = 1 << 22, PIECES = 1024 };
 static const int64_t MOST_BYTES = (int64_t)256 << 20;
@@ -21,10 +22,10 @@ struct mr_staging {
   piece piece[PIECES];
   int pieces, oldest; /* oldest: where the next wait begins */
   int64_t bytes;
-  int64_t *waits;
+  mr_device *record;
 };
 
-mr_status mr_staging_new(const mr_cuda_library *library, mr_cuda *device, int64_t *waits,
+mr_status mr_staging_new(const mr_cuda_library *library, mr_cuda *device, mr_device *record,
                          mr_staging **staging) {
   void *block = NULL;
   *staging = NULL;
@@ -32,7 +33,7 @@ mr_status mr_staging_new(const mr_cuda_library *library, mr_cuda *device, int64_
   *staging = block;
   (*staging)->library = library;
   (*staging)->device = device;
-  (*staging)->waits = waits;
+  (*staging)->record = record;
   return MR_OK;
 }
 
@@ -73,18 +74,18 @@ static piece *add_piece(mr_staging *s, int64_t bytes) {
   return p;
 }
 
-/* The next piece, in turn, that is large enough, once its copy is done. */
-static piece *wait_for_piece(mr_staging *s, int64_t bytes, int *error) {
+/* The next piece, in turn, that is large enough, once its copy is done; NULL: there is none. */
+static mr_status wait_for_piece(mr_staging *s, int64_t bytes, piece **found, int *error) {
   for (int i = 0; i < s->pieces; i++) {
     piece *p = &s->piece[(s->oldest + i) % s->pieces];
     if (p->bytes < bytes) continue;
     s->oldest = (s->oldest + i + 1) % s->pieces;
-    ++*s->waits;
-    *error = s->library->mark_wait_sync(s->device, p->mark);
+    MR_TRY(mr_cuda_wait(s->library, s->device, s->record, p->mark, error));
     p->busy = 0;
-    return p;
+    *found = p;
+    return MR_OK;
   }
-  return NULL;
+  return MR_OK;
 }
 
 mr_status mr_staging_write(mr_staging *s, void *to, const void *from, int64_t bytes, int *error) {
@@ -93,7 +94,7 @@ mr_status mr_staging_write(mr_staging *s, void *to, const void *from, int64_t by
     part = bytes - done < MOST ? bytes - done : MOST;
     piece *p = find_idle(s, part);
     if (!p) p = add_piece(s, part);
-    if (!p) p = wait_for_piece(s, part, error);
+    if (!p) MR_TRY(wait_for_piece(s, part, &p, error));
     if (!p) return mr_fail(MR_ERROR_MEMORY, "no page-locked memory for a copy to the GPU");
     if (*error != 0) break;
     memcpy(p->memory, (const char *)from + done, (size_t)part);

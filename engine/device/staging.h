@@ -7,11 +7,12 @@
 
 #include "base/status.h"
 #include "device/cuda_library.h"
+#include "device/device.h"
 
 typedef struct mr_staging mr_staging;
 
-/* *waits grows by one whenever the host waits for a piece. */
-mr_status mr_staging_new(const mr_cuda_library *library, mr_cuda *device, int64_t *waits,
+/* `record` is the device's, in which waits are counted. */
+mr_status mr_staging_new(const mr_cuda_library *library, mr_cuda *device, mr_device *record,
                          mr_staging **staging);
 /* Waits for the copies under way. NULL does nothing. */
 void mr_staging_release(mr_staging *staging);

@@ -114,7 +114,10 @@ ncclResult_t fail(state &s, ncclResult_t error) {
   return error;
 }
 
-size_t size_of(ncclDataType_t type) { return type == ncclInt32 || type == ncclFloat32 ? 4 : 8; }
+size_t size_of(ncclDataType_t type) {
+  if (type == ncclBfloat16) return 2;
+  return type == ncclInt32 || type == ncclFloat32 ? 4 : 8;
+}
 
 }  // namespace
 
@@ -347,6 +350,8 @@ void reduce(const signature &says, const char *from, void *to, bool first) {
       return add(says.operation, says.count, from, (int32_t *)to, first);
     case ncclInt64:
       return add(says.operation, says.count, from, (int64_t *)to, first);
+    case ncclBfloat16:
+      break;
   }
 }
 

@@ -45,12 +45,13 @@ if not cuda.host then
 end
 
 local every = [[
-local function show(name, t) print(name, rank, t:hash()) end
+local list = {} -- one short line for a rank, so that ranks do not write into each other's
+local function show(name, t) list[#list + 1] = name .. " " .. t:hash():sub(1, 16) end
 local function given(stream, dtype)
   return core.normal({ 6 * size }, { seed = stream, stream = rank, dtype = dtype })
 end
-for _, dtype in ipairs { "f32", "f64" } do
-  for i, reduction in ipairs { "sum", "mean", "max", "min" } do
+for _, dtype in ipairs { "f32", "f64", "bf16" } do
+  for i, reduction in ipairs(dtype ~= "bf16" and { "sum", "mean", "max", "min" } or {}) do
     show(reduction, world:all_reduce(given(i, dtype), reduction))
     show("part of " .. reduction, world:reduce_scatter(given(i, dtype), reduction))
   end
@@ -61,6 +62,8 @@ for _, dtype in ipairs { "f32", "f64" } do
   show("received", world:receive(core.zeros({ 6 * size }, dtype), (rank - 1) % size))
   handle:wait()
 end
+assert(#list == 28)
+io.stdout:write(("%d: %s\n"):format(rank, table.concat(list, ", ")))
 ]]
 
 describe("between two GPUs", function()
@@ -85,7 +88,7 @@ describe("between two GPUs", function()
   for ranks = 2, 3 do
     it(("every operation gives the bits of the host's way, on %d ranks"):format(ranks), function()
       local found = lines(ranks, every)
-      assert.equal(ranks * 24, #found)
+      assert.equal(ranks, #found)
       assert.same(lines(ranks, every, { MAREA_NCCL = "off" }), found)
     end)
   end
@@ -161,6 +164,22 @@ describe("between two GPUs", function()
       for _, handle in ipairs(handles) do handle:wait() end
       print "good"]]
     assert.same({ "good", "good", "good" }, lines(3, text))
+  end)
+end)
+
+describe("a rank that waits for its GPU", function()
+  it("starts meanwhile what the GPUs of others wait for", function()
+    local text = [[
+      for i = 1, 20 do
+        local sent = world:send_async(core.full({ 1000 * i }, rank, "f32"), (rank + 1) % size)
+        local t = world:receive(core.zeros({ 1000 * i }, "f32"), (rank - 1) % size)
+        assert(t:get(1000 * i) == (rank - 1) % size)
+        sent:wait()
+      end
+      print "good"]]
+    for _, board in ipairs { "shared", "control" } do
+      assert.same({ "good", "good", "good" }, lines(3, text, { MAREA_BOARD = board }))
+    end
   end)
 end)
 
