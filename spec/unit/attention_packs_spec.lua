@@ -48,6 +48,23 @@ describe("attention over uneven packs", function()
     end
   end
 
+  it("adds up the gradients of queries, keys and values where they are one tensor", function()
+    local lengths, packing = { 37, 3 }, { heads = 2 }
+    packing.lengths = core.from(lengths, "i64", { #lengths })
+    local weights = core.normal({ 40, 18 }, { seed = 21, dtype = "f64" })
+    local function draw()
+      return core.normal({ 40, 18 }, { seed = 20, dtype = "f64" }):requires_gradient_(true)
+    end
+    local one, q, k, v = draw(), draw(), draw(), draw()
+    one:attention(one, one, packing):weighted_sum(weights):backward()
+    q:attention(k, v, packing):weighted_sum(weights):backward()
+    local got, parts = one:gradient():values(), {}
+    for i, x in ipairs { q, k, v } do parts[i] = x:gradient():values() end
+    for i = 1, #got do
+      assert.near(parts[1][i] + parts[2][i] + parts[3][i], got[i], 1e-13) -- f64, sums below 10
+    end
+  end)
+
   it("gives each of 1,300 sequences what it has alone", function()
     local lengths = {}
     for i = 1, 1300 do lengths[i] = i * 7 % 5 end
