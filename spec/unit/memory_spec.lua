@@ -149,15 +149,16 @@ describe("a loop whose memory comes and goes", function()
 end)
 
 describe("small tensors", function()
-  it("that nobody holds are collected long before they fill 64 MiB", function()
+  it("that nobody holds are collected as what Lua allocates itself is", function()
     local x = core.ones({ 4, 4 }):requires_gradient_()
     settle()
     core.memory_reset_peak()
-    local before = core.memory().live
+    local before, heap = core.memory().live, collectgarbage "count" * 1024
     for _ = 1, 200000 do x:scale(0.5) end
     local grown = core.memory().peak - before
-    -- Lua's own heap may double before a cycle ends; 32 MiB is a heap of 60 MB
-    assert(grown < 32 << 20, ("the peak grew by %d bytes"):format(grown))
+    -- A cycle ends once Lua's heap, of which other specs of this process hold much, has doubled.
+    local limit = math.max(16 << 20, 2 * heap)
+    assert(grown < limit, ("the peak grew by %d bytes, beyond %d"):format(grown, limit))
   end)
 
   it("are left alone while the collector is stopped", function()
