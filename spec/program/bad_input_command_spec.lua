@@ -40,7 +40,7 @@ describe("the command line refuses", function()
       { "no value", words = train("lr"),
         message = 'expected key=value on the command line, got "lr"' },
       { "device", words = train("device=gpu"),
-        message = 'config.device must be "cpu", got "gpu"' },
+        message = 'config.device must be "cpu", "cuda", "cuda:N" or "auto", got "gpu"' },
     }
     for _, count in ipairs { "0", "-1", "two" } do
       table.insert(cases, { "launch", words = { "launch", "-n", count, "train", "RECIPE" },
