@@ -14,5 +14,5 @@ return {
   "spec/world/comm_spec.lua", "spec/world/group_spec.lua", "spec/world/replica_spec.lua",
   "spec/world/minimum_window_spec.lua", "spec/world/trainer_spec.lua",
   "spec/world/saves_spec.lua", "spec/world/parity_spec.lua",
-  "spec/program/device_training_spec.lua",
+  "spec/program/device_training_spec.lua", "spec/program/device_parity_spec.lua",
 }

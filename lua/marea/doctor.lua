@@ -131,9 +131,9 @@ local function check_shared_memory(world)
 end
 
 local checks = {
-  { "blas", check_blas }, { "device", check_device }, { "kernel", check_kernel }, { "mpi", check_mpi },
-  { "all_reduce", check_all_reduce }, { "threads", check_threads }, { "memory", check_memory },
-  { "disk", check_disk }, { "shared_memory", check_shared_memory },
+  { "blas", check_blas }, { "device", check_device }, { "kernel", check_kernel },
+  { "mpi", check_mpi }, { "all_reduce", check_all_reduce }, { "threads", check_threads },
+  { "memory", check_memory }, { "disk", check_disk }, { "shared_memory", check_shared_memory },
 }
 
 ---@class marea.Finding

@@ -75,7 +75,8 @@ local function evaluate_block(session, rows)
                                                       seed = session.config.seed })
   local model, seen = watched(session.model)
   local losses = position_losses(session, session.recipe.loss(model, made), made.rows)
-  return loss_of.supervised_sum(losses, made):item(), right_positions(seen.output, made), made.tokens
+  local sum = loss_of.supervised_sum(losses, made):item()
+  return sum, right_positions(seen.output, made), made.tokens
 end
 
 -- This rank's sums, with room for as many blocks as any rank has.

@@ -99,7 +99,8 @@ describe("a normal fill", function()
     assert.equal("normal: stream must be at least 0, got -1", refusal { seed = 0, stream = -1 })
     assert.equal("a normal fill needs a finite mean and a finite deviation of at least 0, got 0 " ..
                  "and -1", refusal { seed = 1, std = -1 })
-    assert.equal("a random fill needs f32, f64 or bf16, got i32", refusal { seed = 1, dtype = "i32" })
+    assert.equal("a random fill needs f32, f64 or bf16, got i32",
+                 refusal { seed = 1, dtype = "i32" })
     assert(refusal({ seed = 1, sdt = 1 }):find("normal has no option 'sdt'", 1, true))
   end)
 end)

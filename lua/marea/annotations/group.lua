@@ -54,10 +54,11 @@ function group:name() end
 ---@return "one process"|"shared"|"control" board
 function group:board() end
 
---- Lets this group, the world, and every group split from it later move data between the ranks' GPUs
---- by NCCL; all ranks call it, each computing on a GPU of its own. The environment: MAREA_NCCL=off,
---- auto (with several ranks; so too when it is not set) or always; MAREA_NCCL_SECONDS, 600 unless
---- set, is the time after which an operation that has not ended fails on this rank.
+--- Lets this group, the world, and every group split from it later move data between the ranks'
+--- GPUs by NCCL; all ranks call it, each computing on a GPU of its own. The environment:
+--- MAREA_NCCL=off, auto (with several ranks; so too when it is not set) or always;
+--- MAREA_NCCL_SECONDS, 600 unless set, is the time after which an operation that has not ended
+--- fails on this rank.
 --- Errors: code 4 where NCCL cannot connect the ranks, code 6 where one is lost meanwhile.
 ---@return string? name "NCCL 2.28.9"; nil where data go by way of the host
 ---@return string? missing what is missing for it; "" for nothing: one rank, or MAREA_NCCL=off
