@@ -5,6 +5,7 @@
 -- same turn, and each turn begins with a look at how much of the time others take.
 
 local core = require "marea.core"
+local device = require "marea.bench.device"
 local growth = require "marea.bench.growth"
 local statistics = require "marea.bench.statistics"
 local subject = require "marea.bench.subject"
@@ -17,7 +18,7 @@ local warm_up = 3        -- updates
 local turn_seconds = 0.1 -- of steps in a turn, about
 local spin_seconds = 0.01
 local most_steps, least_turns = 50, 3
-local ceiling_size = 1024
+local settling = 2       -- updates of which a GPU's peak of memory is taken
 
 ---@class marea.BenchOptions
 ---@field seconds number how long turns are taken
@@ -26,6 +27,7 @@ local ceiling_size = 1024
 ---@field collectives? boolean
 ---@field scaling? boolean on several ranks only
 ---@field growth? boolean
+---@field ceiling integer extent of the large product
 
 local function over_ranks(world, values, reduction)
   if world:size() == 1 then return values end
@@ -33,8 +35,8 @@ local function over_ranks(world, values, reduction)
 end
 
 -- Forward and one gradient of a large product, as a tape of its own.
-local function ceiling_products(dtype)
-  local shape = { ceiling_size, ceiling_size }
+local function ceiling_products(dtype, extent)
+  local shape = { extent, extent }
   local a = core.full(shape, 1 / 128, dtype):requires_gradient_(true)
   return core.products(a:matmul(core.full(shape, 1 / 128, dtype)))
 end
@@ -43,6 +45,7 @@ end
 ---@field step number[]
 ---@field floor number[]
 ---@field ceiling number[]
+---@field copy number[] on GPUs
 ---@field peers number[][]
 ---@field lost number[] shares
 ---@field all_steps number[] every step, not only medians
@@ -68,6 +71,7 @@ local function take_turn(turns, t, parts)
   turns.step[t] = statistics.median(times)
   turns.floor[t] = slowest(world, repeated(count, function() subject.run(parts.products) end))
   turns.ceiling[t] = slowest(world, repeated(1, function() parts.ceiling:run() end))
+  if parts.copy then turns.copy[t] = slowest(world, repeated(1, parts.copy)) end
   for i, peer in ipairs(parts.peers) do
     turns.peers[i][t] = statistics.median(peer:steps(count))
   end
@@ -77,7 +81,8 @@ end
 local function take_turns(parts, seconds)
   local world = parts.world
   local pace = slowest(world, repeated(warm_up, parts.advance)) / 1000
-  local turns = { step = {}, floor = {}, ceiling = {}, peers = {}, lost = {}, all_steps = {} }
+  local turns = { step = {}, floor = {}, ceiling = {}, copy = {}, peers = {}, lost = {},
+                  all_steps = {} }
   turns.steps_a_turn = math.max(1, math.min(most_steps, math.ceil(turn_seconds / pace)))
   for i, peer in ipairs(parts.peers) do
     turns.peers[i] = {}
@@ -100,24 +105,35 @@ local function resident_peak()
   return (tonumber(text:read("a"):match "VmHWM:%s*(%d+)") or 0) * 1024
 end
 
--- `resident` is marea's own peak, of all ranks; a peer's is that of all its processes.
-local function judge_peers(turns, parts, resident)
+-- `own` is marea's peak, of all ranks; a peer's is that of all its processes. On a GPU both are of
+-- the GPU's memory, else as the system counts.
+local function judge_peers(turns, parts, own)
   local list, better, least = {}, nil, math.huge
   for i, peer in ipairs(parts.peers) do
     list[i] = { ranks = peer.ranks, threads = peer.threads, version = peer.version,
+                variant = peer.variant,
                 ms = statistics.spread(turns.peers[i]), resident_peak = peer.peak,
                 ratio = statistics.ratio(turns.peers[i], turns.step) }
     least = math.min(least, peer.peak)
     if not better or list[i].ms.median < list[better].ms.median then better = i end
   end
   return { variants = list, better = better, ratio = list[better].ratio,
-           resident_ratio = resident / least }
+           resident_ratio = own / least }
+end
+
+-- On GPUs: the copy's rate, and what the parameters' least traffic takes of a step at that rate.
+local function judge_copies(record, turns, parts)
+  local rate = parts.copy_bytes / statistics.median(turns.copy) * 1000
+  record.device = core.device().model
+  record.copy_bytes_per_second, record.least_bytes = rate, parts.least_bytes
+  record.copy_share = parts.least_bytes / record.ms.median * 1000 / rate
 end
 
 local function judge(turns, parts, session)
   local world, ms = parts.world, statistics.spread(turns.all_steps)
   local own = subject.operations(parts.products)
-  local sums = over_ranks(world, { own.single, own.batched, resident_peak(), core.memory().peak,
+  local sums = over_ranks(world, { own.single, own.batched, resident_peak(),
+                                   parts.peak or core.memory().peak,
                                    subject.operations({ parts.ceiling }).single }, "sum")
   local gflop, gflop_ceiling = (sums[1] + sums[2]) / 1e9, sums[5] / 1e9
   local tokens = subject.tokens(session)
@@ -136,6 +152,17 @@ local function judge(turns, parts, session)
   }
 end
 
+-- What GPUs have beside: the peak of some updates before anything else takes of their memory, and
+-- copies.
+local function add_device(parts, session, ceiling)
+  core.memory_reset_peak()
+  for _ = 1, settling do parts.advance() end
+  core.finish()
+  parts.peak = core.memory().peak
+  parts.copy, parts.copy_bytes = device.copier(ceiling)
+  parts.least_bytes = device.least_bytes(session)
+end
+
 --- Measures a recipe. All ranks call it; what counts is what rank 0 returns.
 --- Errors: as training.run up to the first update; those of peers.
 ---@param recipe marea.Recipe
@@ -150,15 +177,21 @@ function bench.measure(recipe, world, options)
   local advance, bytes_sent = subject.advancer(trainer)
   local parts = {
     world = world, peers = peers, advance = advance, bytes_sent = bytes_sent,
-    bound = core.bind_threads(), products = subject.products(session),
-    ceiling = ceiling_products(session.config.dtype),
+    bound = core.bind_threads(),
   }
+  if core.device().name ~= "cpu" then add_device(parts, session, options.ceiling) end
+  parts.products = subject.products(session)
+  parts.ceiling = ceiling_products(session.config.dtype, options.ceiling)
   core.memory_reset_peak()
   -- The table of growth needs time of its own: all of it is to fit into a minute.
   local turns = take_turns(parts, options.growth and options.seconds / 2 or options.seconds)
   local record = judge(turns, parts, session)
   record.parameters = session.model:count()
-  if #peers > 0 then record.torch = judge_peers(turns, parts, record.resident_peak) end
+  if parts.copy then judge_copies(record, turns, parts) end
+  if #peers > 0 then
+    record.torch = judge_peers(turns, parts,
+                               parts.copy and record.memory_peak or record.resident_peak)
+  end
   for _, peer in ipairs(peers) do peer:close() end
   if options.profile then
     record.profile = require("marea.bench.profile").measure(trainer, advance,

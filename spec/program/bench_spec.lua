@@ -227,6 +227,6 @@ describe("recipes/gpt.lua", function()
     local code, _, errors = launch.run({ time_limit = 60 }, {
       "train", "recipes/gpt.lua", "size=Q", "--outputs", folder.path })
     assert.is_true(code ~= 0)
-    assert.is_truthy(errors:find("size must be S, M or L", 1, true), errors)
+    assert.is_truthy(errors:find("size must be S, M, L or 124M", 1, true), errors)
   end)
 end)

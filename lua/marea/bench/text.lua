@@ -18,11 +18,13 @@ local function head(record)
 end
 
 local function memory_text(record)
-  local parts = { ("%s at the peak; resident %s"):format(
-    table_text.bytes(record.memory_peak), table_text.bytes(record.resident_peak)) }
+  local form = record.device and "%s of the GPU's at the peak; of the host's %s" or
+    "%s at the peak; resident %s"
+  local parts = { form:format(table_text.bytes(record.memory_peak),
+                              table_text.bytes(record.resident_peak)) }
   for _, peer in ipairs(record.torch and record.torch.variants or {}) do
-    parts[#parts + 1] = ("PyTorch %d x %d %s"):format(peer.ranks, peer.threads,
-                                                      table_text.bytes(peer.resident_peak))
+    local which = record.device and peer.variant or ("%d x %d"):format(peer.ranks, peer.threads)
+    parts[#parts + 1] = ("PyTorch %s %s"):format(which, table_text.bytes(peer.resident_peak))
   end
   if record.torch then
     parts[#parts + 1] = ("%.2f of its least"):format(record.torch.resident_ratio)
@@ -43,9 +45,15 @@ local function main_rows(record)
   local function add(...) rows[#rows + 1] = { ... } end
   for i, peer in ipairs(record.torch and record.torch.variants or {}) do
     local better = #record.torch.variants > 1 and i == record.torch.better
-    add(("PyTorch %s, %d x %d"):format(peer.version, peer.ranks, peer.threads),
+    local which = record.device and peer.variant or ("%d x %d"):format(peer.ranks, peer.threads)
+    add(("PyTorch %s, %s"):format(peer.version, which),
         ("%s ms, %s of a step%s"):format(spread(peer.ms, 2), spread(peer.ratio, 2),
                                          better and "; its better one" or ""))
+  end
+  if record.copy_share then
+    add("parameters' traffic", ("at least %s, %.0f %% of a step at a copy's %s/s"):format(
+      table_text.bytes(record.least_bytes), 100 * record.copy_share,
+      table_text.bytes(record.copy_bytes_per_second)))
   end
   add("memory", memory_text(record))
   add("sent", table_text.bytes(record.bytes_sent) .. " a step")
@@ -154,10 +162,22 @@ local function whole_text(record)
   return table_text.of(rows, { false, true, true })
 end
 
+local function device_text(record)
+  local parts = {}
+  for i, subject in ipairs(record.subjects) do
+    local title = table.concat(subject.settings, " ")
+    parts[i] = subject.problem and ("%s %s: %s"):format(subject.recipe, title, subject.problem) or
+      ("%s; on %s\n%s"):format(title, subject.device, text.of(subject))
+  end
+  parts[#parts + 1] = ("%.0f seconds in all"):format(record.seconds)
+  return table.concat(parts, "\n\n")
+end
+
 --- The record as text.
 ---@param record table bench.json
 ---@return string
 function text.of(record)
+  if record.subjects then return device_text(record) end
   if record.whole_run then return whole_text(record) end
   local parts = { head(record), table_text.of(main_rows(record), { false, false }) }
   if record.profile then parts[#parts + 1] = "\n" .. profile_text(record.profile) end

@@ -11,6 +11,7 @@ local launch = require "marea.launch"
 ---@field ranks integer
 ---@field threads integer of each rank
 ---@field version string of PyTorch
+---@field variant string "eager" or "compiled"
 local Torch = {}
 Torch.__index = Torch
 
@@ -28,7 +29,7 @@ end
 
 local function unfit(reason)
   fault.raise_at(2, "", "--against torch compares models of nn.Transformer with layer norms, " ..
-                 "f32 and no dropout; %s", reason)
+                 "f32 (bf16 on GPUs) and no dropout; %s", reason)
 end
 
 -- The model as torch_gpt.py expects it.
@@ -36,7 +37,8 @@ local function description_of(session)
   local o, config = session.model.options, session.config
   if not o or not o.heads or not o.vocabulary then unfit "this recipe's is another" end
   if o.norm_kind ~= "layer" then unfit "this recipe has other norms" end
-  if config.dtype ~= "f32" then unfit("this recipe's dtype is " .. config.dtype) end
+  local fits = config.dtype == "f32" or config.dtype == "bf16" and core.device().name ~= "cpu"
+  if not fits then unfit("this recipe's dtype is " .. config.dtype) end
   if o.dropout ~= 0 then unfit "this recipe has dropout" end
   return { layers = o.layers, width = o.width, hidden = o.hidden, heads = o.heads,
            vocabulary = o.vocabulary, classes = o.classes, context = o.context, norm = o.norm,
@@ -68,7 +70,7 @@ local function deal(session, ranks)
 end
 
 local function open(interpreter, script, argument, ranks, threads)
-  local self = setmetatable({ ranks = ranks, threads = threads }, Torch)
+  local self = setmetatable({ ranks = ranks, threads = threads, variant = "eager" }, Torch)
   self.answers, self.errors = os.tmpname(), os.tmpname()
   os.remove(self.answers)
   assert(os.execute("mkfifo " .. launch.quote(self.answers)))
@@ -77,7 +79,8 @@ local function open(interpreter, script, argument, ranks, threads)
     launch.quote(json.encode(argument)), launch.quote(self.answers), launch.quote(self.errors)),
     "w"))
   self.output = assert(io.open(self.answers, "r"))
-  self.version = self:answer().version
+  local answer = self:answer()
+  self.version, self.missing = answer.version, answer.missing
   return self
 end
 
@@ -93,6 +96,27 @@ function torch.start(interpreter, session, ranks, threads)
   if not description.lengths then return nil end
   description.ranks, description.threads = ranks, threads
   return open(interpreter, "torch_gpt.py", description, ranks, threads)
+end
+
+--- Starts the peer of a run on a GPU, one process on the same one: eager, or through torch.compile.
+--- dtype bf16 is autocast over f32 weights. Errors: code 4 when it ends before it has answered.
+---@param interpreter string as torch.find gives it
+---@param session marea.Session built, on a GPU
+---@param compile boolean
+---@return marea.Torch? peer nil where PyTorch finds no GPU or its compiler does not work
+---@return string? reason
+function torch.on_gpu(interpreter, session, compile)
+  local description = description_of(session)
+  description.lengths = deal(session, 1)
+  description.ranks, description.threads, description.compile = 1, 1, compile
+  description.device, description.dtype = core.device().name, session.config.dtype
+  local peer = open(interpreter, "torch_gpt.py", description, 1, 1)
+  if peer.missing then
+    peer:close()
+    return nil, peer.missing
+  end
+  peer.variant = compile and "compiled" or "eager"
+  return peer
 end
 
 --- Starts a peer for small operations. Errors: code 4 when it does not come up.
