@@ -4,8 +4,8 @@
 --
 -- 124M has the shape of GPT-2's smallest model, 124,439,808 parameters, and is for GPUs. GPT-2's
 -- symbols are another set: a text with fewer commonest words than the vocabulary has places for
--- leaves rows of the embedding untrained, which costs a step the same. In f32 a rank holds 5.6 GB at
--- the peak (`--dry-run`, which computes two updates and so takes a minute on CPUs).
+-- leaves rows of the embedding untrained, which costs a step the same. In f32 a rank holds 5.6 GB
+-- at the peak (`--dry-run`, which computes two updates and so takes a minute on CPUs).
 
 local marea = require "marea"
 local nn, optim, objective = marea.nn, marea.optim, marea.objective

@@ -4,6 +4,7 @@ local device = require "marea.device"
 local json = require "marea.json"
 local launch = require "marea.launch"
 local scratch = dofile "spec/support/scratch.lua"
+local torch = require "marea.bench.torch"
 local cuda = dofile "spec/support/cuda.lua"
 
 local asked = device.asked()
@@ -72,6 +73,11 @@ describe("marea bench on a GPU", function()
     assert.equal(0, code, errors .. output)
     local record = json.decode(output)
     assert.same(record, json.decode(scratch.read(folder.path .. "/device/bench.json")))
+    if not asked then -- no PyTorch finds a GPU of the processor
+      local reason = torch.find() and "no eager PyTorch beside this: this PyTorch finds no GPU" or
+        "no python3 here can import torch"
+      assert.is_truthy(errors:find(reason, 1, true), errors)
+    end
     local minimum, f32, bf16 = table.unpack(record.subjects)
     check(minimum, 282628, 62)
     check(f32, 112384, 1024)
