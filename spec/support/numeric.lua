@@ -63,10 +63,12 @@ end
 ---@param tensor any an f64 tensor
 ---@param step number
 ---@param body fun(): number
----@return number[]
-function numeric.differences(tensor, step, body)
-  local result = {}
-  for i, value in ipairs(tensor:values()) do
+---@param stride? integer only elements 1, 1 + stride, ... are changed; 1 unless given
+---@return table<integer, number> by element
+function numeric.differences(tensor, step, body, stride)
+  local result, values = {}, tensor:values()
+  for i = 1, #values, stride or 1 do
+    local value = values[i]
     local function at(x)
       tensor:set_(i, x)
       return body()
