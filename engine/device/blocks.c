@@ -19,7 +19,6 @@ struct mr_blocks {
   block **table; /* all blocks by address, open addressing; a power of two, at most half full */
   int64_t slots, count;
   mr_memory_use use;
-  int64_t held_bytes;
 };
 
 /* --- classes --- */
@@ -83,7 +82,6 @@ static mr_status empty_waiting(mr_blocks *blocks) {
       continue;
     }
     blocks->source.give(blocks->source.owner, b->memory);
-    blocks->held_bytes -= b->rounded;
     blocks->count--;
     mr_memory_release(b);
   }
@@ -144,7 +142,6 @@ static mr_status take_new(mr_blocks *blocks, int class, int64_t rounded, block *
   b->class = class;
   blocks->table[slot_of(blocks, b->memory)] = b;
   blocks->count++;
-  blocks->held_bytes += rounded;
   *taken = b;
   return MR_OK;
 }
@@ -178,5 +175,3 @@ void mr_blocks_give(mr_blocks *blocks, void *memory) {
 mr_memory_use mr_blocks_used(const mr_blocks *blocks) { return blocks->use; }
 
 void mr_blocks_reset_peak(mr_blocks *blocks) { blocks->use.peak_bytes = blocks->use.live_bytes; }
-
-int64_t mr_blocks_held(const mr_blocks *blocks) { return blocks->held_bytes; }

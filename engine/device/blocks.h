@@ -38,7 +38,5 @@ void mr_blocks_give(mr_blocks *blocks, void *memory);
 /* Bytes that were asked for and are in use, their peak, and requests. */
 mr_memory_use mr_blocks_used(const mr_blocks *blocks);
 void mr_blocks_reset_peak(mr_blocks *blocks);
-/* Bytes taken from the source, in use or waiting. */
-int64_t mr_blocks_held(const mr_blocks *blocks);
 
 #endif

@@ -42,8 +42,8 @@ typedef struct mr_cuda_library {
   int (*count)(int *devices);
   int (*facts)(int ordinal, mr_cuda_facts *facts);
 
-  /* Opens a device: a stream and a cuBLAS handle of its own. *launch gets what kernels are
-   * handed; NULL tables of dtypes are not supported. */
+  /* Opens a device: a stream and a cuBLAS handle of its own. *stream gets what kernels are
+   * handed as that of mr_launch; NULL tables of dtypes are not supported. */
   int (*open)(int ordinal, mr_cuda **device, void **stream,
               const mr_kernels *kernels[MR_DTYPE_COUNT]);
   void (*close)(mr_cuda *device);

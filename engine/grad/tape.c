@@ -124,17 +124,21 @@ cleanup:
   return status;
 }
 
+/* Waits for a call that began at `began`, and notes how long it took. */
+static mr_status note_time(mr_profile *profile, const mr_call *call, double began) {
+  MR_TRY(call->device->finish_sync(call->device));
+  mr_profile_row *row = mr_profile_find(profile, call->op);
+  if (row) row->forward += mr_clock_seconds() - began;
+  if (row) row->calls++;
+  return MR_OK;
+}
+
 mr_status mr_tape_apply(mr_tape *tape, mr_call *call) {
   if (!tape->profile) return apply(tape, call);
   double began = mr_clock_seconds();
-  mr_status status = apply(tape, call);
-  if (status == MR_OK) {
-    status = call->device->finish_sync(call->device);
-    if (status != MR_OK) drop_output(call);
-  }
-  mr_profile_row *row = mr_profile_find(tape->profile, call->op);
-  if (row) row->forward += mr_clock_seconds() - began;
-  if (row) row->calls++;
+  MR_TRY(apply(tape, call));
+  mr_status status = note_time(tape->profile, call, began);
+  if (status != MR_OK) drop_output(call);
   return status;
 }
 
@@ -144,15 +148,11 @@ mr_status mr_tape_apply_pair(mr_tape *tape, mr_call *call, mr_tensor **first) {
   mr_status status = apply_pair(tape, call, &made);
   *first = made.output;
   if (!tape->profile || status != MR_OK) return status;
-  status = call->device->finish_sync(call->device);
-  if (status != MR_OK) {
-    drop_output(call);
-    drop_output(&made);
-    *first = NULL;
-  }
-  mr_profile_row *row = mr_profile_find(tape->profile, call->op);
-  if (row) row->forward += mr_clock_seconds() - began;
-  if (row) row->calls++;
+  status = note_time(tape->profile, call, began);
+  if (status == MR_OK) return MR_OK;
+  drop_output(call);
+  drop_output(&made);
+  *first = NULL;
   return status;
 }
 

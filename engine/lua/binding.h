@@ -66,6 +66,7 @@ mr_tensor **mr_lua_push_tensor_shell(lua_State *L);
 /* Lets the collector take a tensor into account that the shell at the top of the stack has
  * received. */
 void mr_lua_tensor_made(lua_State *L);
+/* The same for `tensor`, wherever its shell is. */
 void mr_lua_result_made(lua_State *L, mr_context *context, const mr_tensor *tensor);
 /* The tensor at `index`; raises when it is none. Borrowed. */
 mr_tensor *mr_lua_check_tensor(lua_State *L, int index);

@@ -15,7 +15,7 @@
  *       MR_CUDA_ROWS(softmax)
  *
  *     (table.h), which puts its rows into the tables of f32, f64 and bf16. Then its name goes into
- *     MR_CUDA_FILES there and into MAREA_CUDA_ROWS in kernels/cuda/CMakeLists.txt.
+ *     MR_CUDA_FILES there.
  *   - A row has the signature of kernels.h. Arrays, also those that a parameter struct points to
  *     (ids, starts, lengths), and scalars that are written (`double *y`) lie in memory of the
  *     device; the struct itself and plain numbers are the host's. A row only puts work into the

@@ -1,4 +1,6 @@
 /* linear: y = x w^T + b over the last axis of x. */
+#include "grad/ops/linear.h"
+
 #include "grad/ops/list.h"
 
 enum { X, W, B };
@@ -33,14 +35,21 @@ static mr_status backward(mr_call *call) {
                         call->gradient[X], call->gradient[W], call->gradient[B]);
 }
 
-static mr_status products(const mr_call *call, mr_product_visit visit, void *context) {
-  const mr_shape *w = &call->tensor[W]->shape;
-  int64_t rows = mr_shape_rows(&call->tensor[X]->shape), out = w->extent[0], in = w->extent[1];
+mr_status mr_linear_products(const mr_call *call, int w, int64_t rows, int with_dx,
+                             mr_product_visit visit, void *context) {
+  const mr_shape *shape = &call->tensor[w]->shape;
+  int64_t out = shape->extent[0], in = shape->extent[1];
   mr_product_shape y = {1, 0, 0, 1, rows, out, in, 0}, dx = {1, 0, 0, 0, rows, in, out, 0},
                    dw = {1, 0, 1, 0, out, in, rows, 1};
   MR_TRY(visit(context, &y));
-  if (call->tensor[X]->requires_gradient) MR_TRY(visit(context, &dx));
-  return call->tensor[W]->requires_gradient ? visit(context, &dw) : MR_OK;
+  if (with_dx) MR_TRY(visit(context, &dx));
+  return call->tensor[w]->requires_gradient ? visit(context, &dw) : MR_OK;
+}
+
+static mr_status products(const mr_call *call, mr_product_visit visit, void *context) {
+  const mr_tensor *x = call->tensor[X];
+  return mr_linear_products(call, W, mr_shape_rows(&x->shape), x->requires_gradient, visit,
+                            context);
 }
 
 const mr_op mr_op_linear = {

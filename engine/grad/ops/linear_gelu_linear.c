@@ -1,5 +1,7 @@
 /* linear_gelu_linear: two projections with gelu between them, as one operation, so that gelu and
  * its derivative meet their arguments while these are in the cache. */
+#include "grad/ops/linear.h"
+
 #include <stddef.h>
 
 #include "grad/ops/list.h"
@@ -93,21 +95,11 @@ cleanup:
   return status;
 }
 
-/* y, dx and dw of one projection */
-static mr_status products_of(const mr_call *call, int w, int with_dx, mr_product_visit visit,
-                             void *context) {
-  const mr_shape *shape = &call->tensor[w]->shape;
-  int64_t rows = extents_of(call).rows, out = shape->extent[0], in = shape->extent[1];
-  mr_product_shape y = {1, 0, 0, 1, rows, out, in, 0}, dx = {1, 0, 0, 0, rows, in, out, 0},
-                   dw = {1, 0, 1, 0, out, in, rows, 1};
-  MR_TRY(visit(context, &y));
-  if (with_dx) MR_TRY(visit(context, &dx));
-  return call->tensor[w]->requires_gradient ? visit(context, &dw) : MR_OK;
-}
-
 static mr_status products(const mr_call *call, mr_product_visit visit, void *context) {
-  MR_TRY(products_of(call, UP, call->tensor[X]->requires_gradient, visit, context));
-  return products_of(call, DOWN, 1, visit, context);
+  const mr_tensor *x = call->tensor[X];
+  const int64_t rows = mr_shape_rows(&x->shape);
+  MR_TRY(mr_linear_products(call, UP, rows, x->requires_gradient, visit, context));
+  return mr_linear_products(call, DOWN, rows, 1, visit, context);
 }
 
 const mr_op mr_op_linear_gelu_linear = {
