@@ -1,4 +1,5 @@
--- How gradients are reduced over the ranks: in memory that the ranks of a host share, or by MPI.
+-- How gradients are reduced over the ranks: in memory that the ranks of a host share, by MPI, or by
+-- NCCL between GPUs.
 
 local way = {}
 

@@ -75,7 +75,8 @@ function unit:gradients() end
 --- order. Every tensor over them follows. All ranks of the group call it.
 --- Errors, code 6: units of different sizes.
 ---@param group marea.group
----@return string way "one process", "shared window", "shared windows, MPI between hosts" or "MPI"
+---@return string way "one process", "shared window", "shared windows, MPI between hosts", "NCCL" or
+---  "MPI"
 ---@return string why what was in the way of a shared window; "" for nothing
 function unit:share_gradients(group) end
 

@@ -162,17 +162,9 @@ end
 ---@field step number[] milliseconds of each turn
 ---@field floor number[]
 
--- The largest value of any rank: all wait for the slowest.
-local function over_ranks(world, value)
-  if world:size() == 1 then return value end
-  return world:all_reduce(core.from({ value }, "f64", { 1 }), "max"):get(1)
-end
-
 local function median_of(world, count, action)
-  local times = {}
   world:barrier()
-  for i = 1, count do times[i] = subject.milliseconds(action) end
-  return over_ranks(world, statistics.median(times))
+  return subject.largest(world, subject.median(count, action))
 end
 
 local function prepare(point, session)
@@ -198,7 +190,7 @@ local function take_turns(subjects, world, seconds)
     for i = 1, #subjects do
       measure_once(subjects[turn % 2 == 1 and i or #subjects + 1 - i], turn)
     end
-    local left = over_ranks(world, seconds - (core.seconds() - began))
+    local left = subject.largest(world, seconds - (core.seconds() - began))
   until left <= 0 and turn >= least_turns
 end
 

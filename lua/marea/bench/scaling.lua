@@ -39,21 +39,11 @@ local function build_alone(session)
   return { advance = subject.advancer(trainer_of.new(alone)), products = subject.products(alone) }
 end
 
-local function slowest(world, value)
-  return world:all_reduce(core.host.from({ value }, "f64", { 1 }), "max"):values()[1]
-end
-
 -- Waits for all ranks without taking a core from those that work.
 local function meet_asleep(world)
   local handle = world:barrier_async()
   while not handle:done() do core.nap(nap_seconds) end
   handle:wait()
-end
-
-local function median_of(count, action)
-  local times = {}
-  for i = 1, count do times[i] = subject.milliseconds(action) end
-  return statistics.median(times)
 end
 
 local function run_products(part) return function() subject.run(part.products) end end
@@ -64,18 +54,20 @@ local function measure_alone(world, alone, count)
   for rank = 0, world:size() - 1 do
     meet_asleep(world)
     if rank == world:rank() then
-      step, products = median_of(count, alone.advance), median_of(count, run_products(alone))
+      step = subject.median(count, alone.advance)
+      products = subject.median(count, run_products(alone))
     end
   end
   meet_asleep(world)
-  return slowest(world, step), slowest(world, products)
+  return subject.largest(world, step), subject.largest(world, products)
 end
 
 local function measure_together(world, all, count)
   world:barrier()
-  local step = median_of(count, all.advance)
+  local step = subject.median(count, all.advance)
   world:barrier()
-  return slowest(world, step), slowest(world, median_of(count, run_products(all)))
+  local products = subject.median(count, run_products(all))
+  return subject.largest(world, step), subject.largest(world, products)
 end
 
 --- Measures on all ranks, which all call it.
@@ -93,7 +85,7 @@ function scaling.measure(session, all, seconds)
     t = t + 1
     steps[1][t], products[1][t] = measure_alone(world, alone, count)
     steps[2][t], products[2][t] = measure_together(world, all, count)
-    local left = slowest(world, seconds - (core.seconds() - began))
+    local left = subject.largest(world, seconds - (core.seconds() - began))
   until left <= 0 and t >= least_turns
   local step_shares, product_shares = {}, {}
   for i = 1, t do

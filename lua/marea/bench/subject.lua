@@ -2,6 +2,7 @@
 
 local core = require "marea.core"
 local loss = require "marea.loss"
+local statistics = require "marea.bench.statistics"
 
 local subject = {}
 
@@ -72,6 +73,25 @@ function subject.milliseconds(action)
   action()
   core.finish()
   return (core.seconds() - began) * 1000
+end
+
+--- The largest of all ranks' values: of times, that of the slowest, for which all wait.
+---@param world marea.World
+---@param value number
+---@return number
+function subject.largest(world, value)
+  if world:size() == 1 then return value end
+  return world:all_reduce(core.host.from({ value }, "f64", { 1 }), "max"):get(1)
+end
+
+--- How long an action takes on this rank.
+---@param count integer
+---@param action fun()
+---@return number ms the median of `count` times
+function subject.median(count, action)
+  local times = {}
+  for i = 1, count do times[i] = subject.milliseconds(action) end
+  return statistics.median(times)
 end
 
 return subject
