@@ -75,8 +75,7 @@ end
 
 local function check_fields(definition, place)
   if type(definition) ~= "table" then
-    fault.raise_at(2, place(""), "marea.recipe expects one table, got %s",
-                   kind.of(definition))
+    fault.raise_at(2, place(""), "marea.recipe expects one table, got %s", kind.of(definition))
   end
   for key in pairs(definition) do
     if not fields[key] then
@@ -236,8 +235,7 @@ end
 
 --- Loads a recipe's file and puts new tensors on its device; all ranks call it. A script gets the
 --- words as its `...`.
---- Errors: as loader.run, recipe.resolve and device.use; code 2 for a recipe that is declared, not
---- returned.
+--- Errors: as loader.run, recipe.resolve and device.use; code 2 for one declared, not returned.
 ---@param path string
 ---@param overrides? string[]|table<string, any> "key=value" words, or values by key
 ---@param world_size? integer default of config.ranks
