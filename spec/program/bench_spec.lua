@@ -191,6 +191,26 @@ describe("marea bench beyond the step", function()
     assert.is_nil(found.torch)
   end)
 
+  it("refuses what would not be measured beside them, and seconds out of range", function()
+    local folder <close> = scratch.folder()
+    for _, case in ipairs {
+      { "--whole-run measures trainings only: give --growth to", "--whole-run", "--growth" },
+      { "--seconds must be a number above 0, at most 3600, got 3601", "--seconds", "3601" },
+    } do
+      local code, _, errors = run(nil, folder.path, table.unpack(case, 2))
+      assert.equal(2, code)
+      assert.is_truthy(errors:find(case[1], 1, true), errors)
+    end
+  end)
+
+  it("ends with a training's code and words", function()
+    local folder <close> = scratch.folder()
+    local code, _, errors = launch.run({ time_limit = 60 }, {
+      "bench", "spec/recipes/tiny.lua", "raise_at=1", "--whole-run", "--outputs", folder.path })
+    assert.equal(1, code)
+    assert.is_truthy(errors:find("the training ended with code 1: .*the tide went out"), errors)
+  end)
+
   it("runs PyTorch's training of the same plan beside it", function()
     if not torch.find() then return end
     local folder <close> = scratch.folder()

@@ -151,7 +151,8 @@ end
 
 local function whole_text(record)
   local whole = record.whole_run
-  local rows = { { ("%s, %d updates on %d ranks"):format(record.recipe, whole.updates, whole.ranks),
+  local rows = { { ("%s, %d updates on %d rank%s"):format(record.recipe, whole.updates, whole.ranks,
+                                                           whole.ranks == 1 and "" or "s"),
                    "updates s", "with start-up s" },
                  { "marea", spread(whole.loop_seconds, 2), spread(whole.seconds, 2) } }
   if whole.torch then

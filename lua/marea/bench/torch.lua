@@ -69,16 +69,20 @@ local function deal(session, ranks)
   return lengths
 end
 
+-- The files that connect both have lost their names when this returns: nothing stays where this
+-- process is killed.
 local function open(interpreter, script, argument, ranks, threads)
   local self = setmetatable({ ranks = ranks, threads = threads, variant = "eager" }, Torch)
-  self.answers, self.errors = os.tmpname(), os.tmpname()
-  os.remove(self.answers)
-  assert(os.execute("mkfifo " .. launch.quote(self.answers)))
-  self.input = assert(io.popen(("exec %s %s %s >%s 2>%s"):format(
+  local answers, errors = os.tmpname(), os.tmpname()
+  os.remove(answers)
+  assert(os.execute("mkfifo " .. launch.quote(answers)))
+  self.input = assert(io.popen(("exec %s %s %s 2>%s >%s"):format(
     interpreter, launch.quote(launch.root() .. "/lua/marea/bench/" .. script),
-    launch.quote(json.encode(argument)), launch.quote(self.answers), launch.quote(self.errors)),
-    "w"))
-  self.output = assert(io.open(self.answers, "r"))
+    launch.quote(json.encode(argument)), launch.quote(errors), launch.quote(answers)), "w"))
+  self.output = assert(io.open(answers, "r")) -- waits for the peer, whose errors are open by then
+  self.errors = assert(io.open(errors, "r"))
+  os.remove(answers)
+  os.remove(errors)
   local answer = self:answer()
   self.version, self.missing = answer.version, answer.missing
   return self
@@ -180,7 +184,7 @@ end
 function Torch:answer()
   local line = self.output:read "l"
   if line then return json.decode(line) end
-  local said = core.file.read(self.errors):match "([^\n]+)%s*$" or "it said nothing"
+  local said = self.errors:read("a"):match "([^\n]+)%s*$" or "it said nothing"
   fault.raise_at(4, "", "PyTorch ended: %s", said)
 end
 
@@ -208,8 +212,7 @@ end
 function Torch:close()
   self.input:close()
   self.output:close()
-  os.remove(self.answers)
-  os.remove(self.errors)
+  self.errors:close()
 end
 Torch.__close = Torch.close
 

@@ -32,9 +32,12 @@ local function train(words, recipe)
   local code, _, errors = launch.run({ ranks = recipe.config.ranks, time_limit = time_limit },
                                      arguments)
   local seconds = core.seconds() - began
-  if code ~= 0 then fault.raise_at(code, "", "--whole-run: the training failed: %s", errors) end
-  local loop = loop_seconds(folder .. "/" .. recipe.name)
+  local loop = code == 0 and loop_seconds(folder .. "/" .. recipe.name)
   os.execute("rm -rf " .. launch.quote(folder))
+  if not loop then
+    fault.raise_at(code, "", "--whole-run: the training ended with code %d: %s", code,
+                   errors:match "^%s*(.-)%s*$")
+  end
   return { seconds = seconds, loop = loop }
 end
 

@@ -14,7 +14,7 @@ local world_of = require "marea.world"
 local function seconds(text)
   local value = tonumber(text)
   if not value or not (value > 0 and value <= 3600) then
-    return nil, ("--seconds must be a number above 0, got %s"):format(text)
+    return nil, ("--seconds must be a number above 0, at most 3600, got %s"):format(text)
   end
   return value
 end
@@ -145,6 +145,17 @@ local function check_ranks(options, ranks)
   end
 end
 
+-- Refuses, with code 2, what would not be measured beside whole trainings.
+local function check_whole(options)
+  for _, name in ipairs { "profile", "collectives", "scaling", "growth", "operations",
+                          "instructions" } do
+    if options[name] then
+      fault.raise_at(2, "", "--whole-run measures trainings only: give --%s to a bench of its own",
+                     name)
+    end
+  end
+end
+
 local function measure(options, recipe, world)
   if options.whole_run then return measure_whole(options, recipe) end
   -- first, as in a program of its own: what is loaded later makes each collection take longer
@@ -202,6 +213,7 @@ local function run_command(options)
   if options.sizes then fault.raise_at(2, "", "--sizes is for bench without a recipe") end
   local recipe = recipe_of.require(options.recipe, options.settings, world:size())
   check_ranks(options, world:size())
+  if options.whole_run then check_whole(options) end
   local run <close> = run_of.open {
     outputs = options.outputs, name = options.run or recipe.name, way = "any", world = world }
   local record = measure(options, recipe, world)
