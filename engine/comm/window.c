@@ -108,8 +108,9 @@ static mr_status sum(mr_handle *handle, double factor, int first, int past, int 
   double began = mr_clock_seconds();
   for (int m = first; m < past; m++) window->from[m - first] = share_in_part(handle, m);
   for (int m = to_first; m < to_past; m++) window->to[m - to_first] = share_in_part(handle, m);
-  mr_status status = MR_KERNEL(window->device, handle->record.dtype, sum_parts, handle->share.count,
-                               factor, past - first, window->from, to_past - to_first, window->to);
+  mr_status status =
+      MR_KERNEL(window->device, (mr_dtype)handle->record.dtype, sum_parts, handle->share.count,
+                factor, past - first, window->from, to_past - to_first, window->to);
   summed_seconds += mr_clock_seconds() - began;
   return status;
 }

@@ -148,7 +148,7 @@ typedef struct piece {
 
 /* Heads of a piece: several where a sequence is so short that handing them out would cost. */
 static inline int64_t heads_together(int64_t heads, int64_t length) {
-  const int64_t enough = 128 * 128;
+  const int64_t enough = (int64_t)128 * 128;
   return mr_min(heads, mr_max(1, enough / mr_max(1, length * length)));
 }
 

@@ -138,8 +138,8 @@ static void pass_back(const head *h, int64_t from, int64_t to, int64_t key, int6
     b.count = 0;
     for (int64_t first = from; first < last; first += LANES, b.count++) {
       tile_row *w = &b.row[b.count];
-      w->q = b.q + b.count * LANES * h->size;
-      w->dout = b.dout + b.count * LANES * h->size;
+      w->q = b.q + (int64_t)b.count * LANES * h->size;
+      w->dout = b.dout + (int64_t)b.count * LANES * h->size;
       begin_row(h, first, w);
     }
     for (int64_t k = key; k < seen; k += KEYS) pass_keys(h, &b, k, mr_min(KEYS, seen - k));

@@ -27,6 +27,7 @@ enum {
   VECTORS = 64 / MR_VECTOR_BYTES, /* in a line */
   TOGETHER = MR_TOGETHER,         /* rows worked out together */
   ABREAST = MR_ABREAST,           /* lines of a row worked out together, where it has so many */
+  WIDTH = MR_ABREAST * LANES,     /* reals of these */
   DEPTH = 64                      /* the most that products of rows are summed over */
 };
 
@@ -92,6 +93,8 @@ static void multiply_rest(int64_t rows, int64_t size, line_product p) {
   multiply_lines(rows, (line_product){p.depth, p.a, from[0], LANES, to[0], LANES, .add = 0});
   for (int64_t r = 0; r < rows; r++) {
     real *c = p.c + r * p.c_stride;
+    /* The analyzer does not see that multiply_lines wrote every line.
+     * NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
     for (int64_t i = 0; i < size; i++) c[i] = p.add ? c[i] + to[r][i] : to[r][i];
   }
 }
@@ -99,10 +102,10 @@ static void multiply_rest(int64_t rows, int64_t size, line_product p) {
 /* The same product where b and c are rows of `size` reals; rows and depth are at most DEPTH. */
 static inline void multiply_rows(int64_t rows, int64_t size, line_product p) {
   int64_t left = size;
-  for (; left >= ABREAST * LANES; left -= ABREAST * LANES) {
+  for (; left >= WIDTH; left -= WIDTH) {
     multiply_lines_abreast(rows, p);
-    p.b += ABREAST * LANES;
-    p.c += ABREAST * LANES;
+    p.b += WIDTH;
+    p.c += WIDTH;
   }
   for (; left >= LANES; left -= LANES) {
     multiply_lines(rows, p);
@@ -135,8 +138,8 @@ static inline void turn_block(real factor, const real *x, int64_t stride, real *
                 cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
   *(quarter *)line = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
   *(quarter *)(line + LANES) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
-  *(quarter *)(line + 2 * LANES) = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
-  *(quarter *)(line + 3 * LANES) = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
+  *(quarter *)(line + (int64_t)2 * LANES) = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+  *(quarter *)(line + (int64_t)3 * LANES) = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
 #endif
 }
 
