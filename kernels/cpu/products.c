@@ -146,9 +146,7 @@ typedef struct job {
   share share[MAX_SHARES];
 } job;
 
-static void open_job(job *j, const mr_product *product, int shares) {
-  j->product = product;
-  j->grid = cut(product);
+static void share_out(job *j, int shares) {
   for (int s = 0; s < shares; s++) {
     atomic_init(&j->share[s].next, j->grid.tiles * s / shares);
     j->share[s].past = j->grid.tiles * (s + 1) / shares;
@@ -172,15 +170,21 @@ static void work_as(int thread, job *jobs, int count, int shares) {
 
 int MR_ROW(products)(const mr_launch *l, int count, const mr_product *products) {
   job jobs[MAX_PRODUCTS];
-  const int shares = (int)mr_min(l->threads, MAX_SHARES);
   int64_t tiles = 0;
   for (int i = 0; i < count; i++) {
     const mr_product *p = &products[i];
     if (p->m > INT_MAX || p->n > INT_MAX || p->k > INT_MAX) return EOVERFLOW;
-    open_job(&jobs[i], p, shares);
+    jobs[i].product = p;
+    jobs[i].grid = cut(p);
     tiles += jobs[i].grid.tiles;
   }
-#pragma omp parallel num_threads(tiles > 1 ? shares : 1)
+  const int shares = (int)mr_min(mr_min(l->threads, MAX_SHARES), mr_max(1, tiles));
+  for (int i = 0; i < count; i++) share_out(&jobs[i], shares);
+  if (shares == 1) {
+    work_as(0, jobs, count, 1);
+    return 0;
+  }
+#pragma omp parallel num_threads(shares)
   work_as(omp_get_thread_num(), jobs, count, shares);
   return 0;
 }

@@ -226,7 +226,7 @@ describe("growth", function()
     for _, point in ipairs(by_width) do assert.equal(512, sum(point.lengths)) end
     for i = 1, #by_sequences, 2 do
       local uneven, equal = by_sequences[i], by_sequences[i + 1]
-      assert.is_true(uneven.uneven and not equal.uneven)
+      assert.same({ #uneven.lengths > 1, false }, { uneven.uneven, equal.uneven })
       assert.equal(sum(uneven.lengths), sum(equal.lengths))
       assert.equal(1 << (i - 1) // 2, #uneven.lengths)
     end

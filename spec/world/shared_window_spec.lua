@@ -138,7 +138,7 @@ describe("shared gradients", function()
   end)
 
   it("are not shared with ranks that hold others", function()
-    if size == 1 then return end
+    if size == 1 then return pending "one rank has no others" end
     local half = world:split(rank % 2)
     local way = unit_of(64, "f32"):share_gradients(half)
     assert.equal(half:size() > 1 and "shared window" or "one process", way)

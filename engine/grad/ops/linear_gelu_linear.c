@@ -42,42 +42,16 @@ static mr_status result(mr_call *call, mr_shape *shape, mr_dtype *dtype) {
   return MR_OK;
 }
 
-static int is_fused(const mr_call *call) {
-  const mr_kernels *kernels = call->device->kernels[call->dtype];
-  return kernels && kernels->linear_gelu && kernels->gelu_linear_backward;
-}
-
-/* z = x up^T + b, h = gelu(z) */
-static mr_status forward_up(mr_call *call, const extents *e, void *z, void *h) {
-  if (is_fused(call))
-    return MR_CALL_KERNEL(call, linear_gelu, e->rows, e->in, e->hidden, mr_call_data(call, X),
-                          mr_call_data(call, UP), mr_call_data(call, UP_B), z, h);
-  MR_TRY(MR_CALL_KERNEL(call, linear, e->rows, e->in, e->hidden, mr_call_data(call, X),
-                        mr_call_data(call, UP), mr_call_data(call, UP_B), z));
-  return MR_CALL_KERNEL(call, gelu, e->rows * e->hidden, z, h);
-}
-
 static mr_status forward(mr_call *call) {
   const extents e = extents_of(call);
   const mr_shape hidden = {2, {e.rows, e.hidden}};
   MR_TRY(mr_call_save(call, Z, call->dtype, &hidden));
   MR_TRY(mr_call_save(call, H, call->dtype, &hidden));
-  void *h = mr_tensor_data(call->saved[H]);
-  MR_TRY(forward_up(call, &e, mr_tensor_data(call->saved[Z]), h));
+  void *z = mr_tensor_data(call->saved[Z]), *h = mr_tensor_data(call->saved[H]);
+  MR_TRY(MR_CALL_KERNEL(call, linear_gelu, e.rows, e.in, e.hidden, mr_call_data(call, X),
+                        mr_call_data(call, UP), mr_call_data(call, UP_B), z, h));
   return MR_CALL_KERNEL(call, linear, e.rows, e.hidden, e.out, h, mr_call_data(call, DOWN),
                         mr_call_data(call, DOWN_B), mr_tensor_data(call->output));
-}
-
-/* Writes dz, and adds to the gradients of down and its bias. */
-static mr_status backward_down(mr_call *call, const extents *e, void *dz) {
-  const void *z = mr_tensor_data(call->saved[Z]), *h = mr_tensor_data(call->saved[H]);
-  const void *down = mr_call_data(call, DOWN), *dy = call->output_gradient;
-  if (is_fused(call))
-    return MR_CALL_KERNEL(call, gelu_linear_backward, e->rows, e->hidden, e->out, z, h, down, dy,
-                          dz, call->gradient[DOWN], call->gradient[DOWN_B]);
-  MR_TRY(MR_CALL_KERNEL(call, linear_backward, 1, e->rows, e->hidden, e->out, h, down, dy, dz,
-                        call->gradient[DOWN], call->gradient[DOWN_B]));
-  return MR_CALL_KERNEL(call, gelu_backward, 1, e->rows * e->hidden, z, dz, dz);
 }
 
 static mr_status backward(mr_call *call) {
@@ -86,7 +60,10 @@ static mr_status backward(mr_call *call) {
   mr_tensor *dz = NULL;
   mr_status status = MR_OK;
   MR_TRY(mr_tensor_new_raw(call->device, call->dtype, &hidden, &dz));
-  MR_GOTO(backward_down(call, &e, mr_tensor_data(dz)));
+  MR_GOTO(MR_CALL_KERNEL(call, gelu_linear_backward, e.rows, e.hidden, e.out,
+                         mr_tensor_data(call->saved[Z]), mr_tensor_data(call->saved[H]),
+                         mr_call_data(call, DOWN), call->output_gradient, mr_tensor_data(dz),
+                         call->gradient[DOWN], call->gradient[DOWN_B]));
   MR_GOTO(MR_CALL_KERNEL(call, linear_backward, call->fresh >> X & 1U, e.rows, e.in, e.hidden,
                          mr_call_data(call, X), mr_call_data(call, UP), mr_tensor_data(dz),
                          call->gradient[X], call->gradient[UP], call->gradient[UP_B]));

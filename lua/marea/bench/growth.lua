@@ -85,7 +85,7 @@ function growth.families()
     local count = 1 << power
     for _, uneven in ipairs { true, false } do
       by_sequences[#by_sequences + 1] = {
-        family = "sequences", value = count, width = growth.width, uneven = uneven,
+        family = "sequences", value = count, width = growth.width, uneven = uneven and count > 1,
         lengths = uneven and growth.uneven(count) or equal(count, (least + most) // 2) }
     end
   end
